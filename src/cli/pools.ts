@@ -34,7 +34,19 @@ function render(pools: readonly PoolStatus[]): string {
     String(pool.deleting),
     String(pool.failed),
     `${pool.min}-${pool.max}`,
-    pool.backoff === undefined ? '' : `backing off: ${pool.backoff.message}`,
+    remark(pool),
   ]);
   return formatTable([['POOL', 'TARGET', 'READY', 'DELETING', 'FAILED', 'LIMITS', ''], ...rows]);
+}
+
+function remark({ name, lost, backoff }: PoolStatus): string {
+  const remarks = [
+    ...(lost === undefined
+      ? []
+      : [
+          `${lost.machines.length} machines seem lost and are kept: see pool confirm-lost ${name} --dry-run`,
+        ]),
+    ...(backoff === undefined ? [] : [`backing off: ${backoff.message}`]),
+  ];
+  return remarks.join('; ');
 }

@@ -13,6 +13,7 @@ import { addMachineDelete } from './machine-delete.ts';
 import { addMachineShow } from './machine-show.ts';
 import { addMachines } from './machines.ts';
 import { addOrphans } from './orphans.ts';
+import { addPoolConfirmLost } from './pool-confirm-lost.ts';
 import { addPoolScale } from './pool-scale.ts';
 import { addPools } from './pools.ts';
 import { addServe } from './serve.ts';
@@ -40,8 +41,11 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
 
   addServe(program, host);
   addPools(program, host);
-  const pool = program.command('pool').description('scale a pool');
+  const pool = program
+    .command('pool')
+    .description('scale a pool, or confirm that machines are lost');
   addPoolScale(pool, host);
+  addPoolConfirmLost(pool, host);
   addMachines(program, host);
   const machine = program.command('machine').description('show or delete machines');
   addMachineShow(machine, host);

@@ -19,6 +19,8 @@ export class Progress {
   #otherDriver: { readonly holder: string; readonly since: number } | undefined;
   /** True once the regions were read, by this process or by the one that drives. */
   isSynced = false;
+  /** Passes of this process in which the regions were read. */
+  syncedPasses = 0;
   /** Passes of this process in which every region was read and every VM's owner was known. */
   completePasses = 0;
 
@@ -41,6 +43,10 @@ export class Progress {
     },
     onPass: (report) => this.#recordPass(report),
     onWaiting: (holder) => this.#recordOtherDriver(holder),
+    onSeparateStore: (holder) =>
+      this.#printOnce(
+        `${holder} drives this cluster with another state database and does not see requests in this one`,
+      ),
     onError: (error) => this.#printOnce(error.message),
   };
 
@@ -65,7 +71,10 @@ export class Progress {
       this.#printOnce(
         `region ${undecidedRegion}: waiting for a VM that is being cloned; its owner is not known yet`,
       );
-    } else this.isSynced = true;
+    } else {
+      this.isSynced = true;
+      this.syncedPasses += 1;
+    }
   }
 
   #recordOtherDriver(holder: string): void {

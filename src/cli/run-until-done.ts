@@ -12,6 +12,8 @@ export interface FleetOperation {
   /** Regions that must be read before `submit`: what they contain decides what is missing. */
   readonly regions: readonly string[];
   readonly submit: () => Promise<void>;
+  /** Passes before `submit`, unless another process drives: for requests that depend on the results of a pass. */
+  readonly passesBeforeSubmit?: number;
   /** Receives the number of complete passes of this process. */
   readonly isDone: (completePasses: number) => Promise<boolean>;
   /** True for machines that the operation still waits for. */
@@ -57,7 +59,7 @@ export async function runUntilDone(
     await context.clock.sleep(POLL_MS, { signal: context.signal }).catch(() => undefined);
   };
   try {
-    while (!progress.isSynced) await poll();
+    while (!maySubmit(progress, operation)) await poll();
     await operation.submit();
     isSubmitted = true;
     while (!(await operation.isDone(progress.completePasses))) await poll();
@@ -91,6 +93,11 @@ async function describeEnd(
       ? 'The request is saved. Run the command again, or start pvescaler serve, to continue.'
       : `The request is saved, and ${otherDriver.holder} continues with it.`;
   return [`${cause}: ${unfinished}`, { hint }];
+}
+
+function maySubmit(progress: Progress, { passesBeforeSubmit = 0 }: FleetOperation): boolean {
+  if (!progress.isSynced) return false;
+  return progress.otherDriver !== undefined || progress.syncedPasses >= passesBeforeSubmit;
 }
 
 function requireDriving({ otherDriver }: Progress, hint: string | undefined): void {

@@ -19,8 +19,6 @@ export const PLANNED_KEYS: readonly PlannedRow[] = [
   { prefix: ['http', 'dashboard'], feature: 'the dashboard' },
   { prefix: ['ssh'], feature: 'SSH access to machines' },
   { prefix: ['readiness'], feature: 'vm create' },
-  { prefix: ['guards', 'maxTotalUnreadyPercentage'], feature: 'the standalone autoscaler' },
-  { prefix: ['guards', 'okTotalUnreadyCount'], feature: 'the standalone autoscaler' },
   { prefix: ['autoscaler'], feature: 'the standalone autoscaler' },
   { prefix: ['pools', '*', 'scaleUp'], feature: 'the standalone autoscaler' },
   { prefix: ['pools', '*', 'scaleDown'], feature: 'the standalone autoscaler' },

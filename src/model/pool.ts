@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine stores about a pool: facts that must survive a restart. The pool's settings are read from the
 // config file at each start and are never stored.
+import type { MachineId } from './machine.ts';
 
 /** A pool whose new machines keep failing backs off exponentially and reports the reason. */
 export interface PoolBackoff {
@@ -22,9 +23,16 @@ export interface LearnedAllocatable {
   readonly learnedAt: number;
 }
 
+/** Machines that seem lost and are not deleted, because they are too many at once. */
+export interface LostMachines {
+  readonly since: number;
+  readonly machines: readonly MachineId[];
+}
+
 export interface PoolState {
   readonly pool: string;
   readonly backoff?: PoolBackoff;
+  readonly lost?: LostMachines;
   /** Keyed by `<cpu>x<memory bytes>x<disk bytes>`. */
   readonly allocatable: Readonly<Record<string, LearnedAllocatable>>;
 }

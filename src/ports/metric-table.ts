@@ -85,6 +85,11 @@ export const METRICS = {
     labels: ['pool'],
     help: 'Consecutive failures that the back-off of the pool is based on; 0 when it is not backed off.',
   }),
+  pvescaler_pool_lost_machines: metric({
+    type: 'gauge',
+    labels: ['pool'],
+    help: 'Machines that seem lost and are not deleted, because they are too many at once; `pvescaler pool confirm-lost` deletes them.',
+  }),
   pvescaler_intents_open: metric({
     type: 'gauge',
     labels: [],

@@ -17,7 +17,7 @@ import {
   type TaskKind,
 } from '../model/machine.ts';
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
-import type { LearnedAllocatable, PoolBackoff, PoolState } from '../model/pool.ts';
+import type { LearnedAllocatable, LostMachines, PoolBackoff, PoolState } from '../model/pool.ts';
 import { Bug } from './errors.ts';
 import {
   array,
@@ -136,6 +136,7 @@ const poolState = object<PoolState>({
       message: string,
     }),
   ),
+  lost: optional(object<LostMachines>({ since: number, machines: array(machineId) })),
   allocatable: dictionary(
     object<LearnedAllocatable>({
       cpuMilli: number,

@@ -95,6 +95,14 @@ export interface StoreChanges {
   readonly removed: readonly { readonly collection: string; readonly key: string }[];
 }
 
+/** What the records belong to. */
+export interface StoreIdentity {
+  /** In the ownership markers of all machines of these records. */
+  readonly id?: string;
+  /** UID of the Kubernetes cluster; absent until the first connection to it. */
+  readonly clusterUid?: string;
+}
+
 /** Several processes may open the same store at the same time. */
 export interface Store {
   /** Written by front ends, closed by the driver. Key = intent id. */
@@ -120,11 +128,8 @@ export interface Store {
    * its last write.
    */
   changes(since: number | undefined, options?: ReadOptions): Promise<StoreChanges | undefined>;
-  /**
-   * The id of this installation, for use when Kubernetes provides no cluster uid. Stores the `candidate` of the first
-   * call; every later call returns that one.
-   */
-  installationId(candidate: string): Promise<string>;
+  /** Stores the values of `candidate` that are not stored yet, and returns all. A stored value never changes. */
+  identity(candidate?: StoreIdentity): Promise<StoreIdentity>;
   /** Waits for writes in progress. Idempotent. Every later call rejects with Cancelled. */
   close(): Promise<void>;
 }

@@ -26,6 +26,13 @@ export function setGauges(meters: Meters, { status, lastPass, now }: GaugeInput)
       { labels: { pool: name, bound: 'max' }, value: max },
     ]),
   );
+  meters.set(
+    'pvescaler_pool_lost_machines',
+    pools.map(({ name, lost }) => ({
+      labels: { pool: name },
+      value: lost?.machines.length ?? 0,
+    })),
+  );
   setBackoff(meters, pools, now);
   meters.set('pvescaler_view_age_seconds', viewAges(lastPass, now));
 }

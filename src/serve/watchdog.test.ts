@@ -7,9 +7,11 @@ import { Watchdog } from './watchdog.ts';
 function createWatchdog() {
   const clock = new VirtualClock();
   const ignore = () => undefined;
-  const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore, with: () => log };
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const log: Log = { debug: ignore, info: ignore, warn, error: ignore, with: () => log };
   const meters = { add: ignore, observe: ignore, set: ignore };
-  return { clock, watchdog: new Watchdog({ clock, log, meters }) };
+  return { clock, warnings, watchdog: new Watchdog({ clock, log, meters }) };
 }
 
 describe('Watchdog.health', () => {
@@ -71,5 +73,13 @@ describe('Watchdog.readiness', () => {
     expect(watchdog.readiness()).toMatchObject({ ready: true, waitingFor: [], leader: true });
     watchdog.markStopping();
     expect(watchdog.readiness().ready).toBe(false);
+  });
+});
+
+describe('Watchdog.events', () => {
+  it('warns that replicas must share a database when the driver uses another one', () => {
+    const { warnings, watchdog } = createWatchdog();
+    watchdog.events.onSeparateStore?.('other');
+    expect(warnings).toEqual([expect.stringMatching(/replicas must share one/)]);
   });
 });

@@ -99,6 +99,11 @@ export class Watchdog {
     onPassEnd: () => this.#endPass(),
     onPass: (report) => this.#recordPass(report),
     onWaiting: (holder) => this.#logOtherDriver(holder),
+    onSeparateStore: (holder) =>
+      this.#options.log.warn(
+        'another process drives this cluster with another state database: replicas must share one, otherwise each creates the minimum of every pool',
+        { holder },
+      ),
     onError: (error) => this.#recordError(error),
     onLeading: (isLeading) => this.#setLeading(isLeading),
   };

@@ -1,41 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
-// The id in every machine's ownership marker: the uid of the Kubernetes cluster, or an id generated once. A file beside
-// the database keeps it too, so that machines are still recognised after the database is lost.
+// The id in every machine's ownership marker: `cluster.id`, otherwise the uid of the Kubernetes cluster, otherwise an id
+// generated once. The database keeps it together with the uid of the cluster it was connected to. A file beside the
+// database keeps it too, so that machines are still recognised after the database is lost.
 import type { Config } from '../config/index.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import { InvalidConfig } from '../ports/errors.ts';
-import type { Store } from '../ports/store.ts';
+import type { Store, StoreIdentity } from '../ports/store.ts';
 import type { SetupContext } from './context.ts';
 
 /** Second line of the file when the id is a cluster's uid. */
 const KUBERNETES_SOURCE = 'kubernetes';
 
+interface KnownIds {
+  readonly path: string;
+  /** Undefined when there is no file. */
+  readonly file: StoreIdentity | undefined;
+  readonly stored: StoreIdentity;
+  readonly configured: string | undefined;
+  /** Of the connected cluster; undefined without access to Kubernetes. */
+  readonly uid: string | undefined;
+}
+
+/** Throws InvalidConfig when database, file, config and cluster do not belong together. */
 export async function resolveClusterId(
-  { files, random }: SetupContext,
+  { files, random }: Pick<SetupContext, 'files' | 'random'>,
   config: Config,
   { store, cluster }: { readonly store: Store; readonly cluster: Cluster | undefined },
 ): Promise<string> {
   const path = `${config.state.path}.cluster-id`;
-  const [kept = '', source = ''] = ((await files.read(path)) ?? '').split('\n');
+  const file = parseFile(await files.read(path));
   const uid = await cluster?.uid();
-  if (source === KUBERNETES_SOURCE && uid !== undefined) requireSameCluster(path, kept, uid);
-  const id = await store.installationId(kept === '' ? (uid ?? random.uuid()) : kept);
-  if (kept === '') await files.write(path, formatFile(id, uid), { overwrite: false });
-  return id;
+  const stored = await store.identity();
+  const known = { path, file, stored, configured: config.cluster.id, uid };
+  requireSameIds(known);
+  if (isUnclear(known)) await requireNoMachines(store, known);
+  const id = stored.id ?? file?.id ?? known.configured ?? uid ?? random.uuid();
+  const kept = await store.identity({ id, ...(uid !== undefined && { clusterUid: uid }) });
+  // Another process may have been first.
+  requireSameIds({ ...known, stored: kept });
+  const resolved = kept.id ?? id;
+  if (file === undefined) {
+    await files.write(path, formatFile(resolved, kept.clusterUid), { overwrite: false });
+  }
+  return resolved;
+}
+
+function parseFile(text: string | undefined): StoreIdentity | undefined {
+  const [id = '', source = ''] = (text ?? '').split('\n');
+  if (id === '') return undefined;
+  return { id, ...(source === KUBERNETES_SOURCE && { clusterUid: id }) };
 }
 
 function formatFile(id: string, uid: string | undefined): string {
   return id === uid ? `${id}\n${KUBERNETES_SOURCE}\n` : `${id}\n`;
 }
 
-/** In another cluster no machine has a Node, so every machine would seem lost. */
-function requireSameCluster(path: string, kept: string, uid: string): void {
-  if (uid === kept) return;
+function requireSameIds(known: KnownIds): void {
+  requireOwnFile(known);
+  requireOwnId(known);
+  requireOwnCluster(known);
+}
+
+function requireOwnFile({ path, file, stored }: KnownIds): void {
+  if (file === undefined || stored.id === undefined || file.id === stored.id) return;
   throw new InvalidConfig(
     'CONFIG_INVALID',
-    `the state database belongs to the Kubernetes cluster with uid ${kept}, but the connected cluster has uid ${uid}`,
+    `the state database has the cluster id ${stored.id}, but ${path} has ${file.id}: they do not belong together`,
     {
-      hint: `Set the kubeconfig of the first cluster, or another state.path for this one. The uid is stored in ${path}.`,
+      hint: 'Restore the database of this installation, or remove the file if it is the wrong one.',
+    },
+  );
+}
+
+function requireOwnId({ file, stored, configured }: KnownIds): void {
+  const id = stored.id ?? file?.id;
+  if (configured === undefined || id === undefined || configured === id) return;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `cluster.id is ${configured}, but the state database belongs to the cluster id ${id}, which its machines carry`,
+    { hint: `Set cluster.id to ${id}, or set another state.path for ${configured}.` },
+  );
+}
+
+/** In another cluster no machine has a Node, so every machine would seem lost. */
+function requireOwnCluster({ file, stored, uid }: KnownIds): void {
+  const clusterUid = stored.clusterUid ?? file?.clusterUid;
+  if (uid === undefined || clusterUid === undefined || uid === clusterUid) return;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `the state database belongs to the Kubernetes cluster with uid ${clusterUid}, but the connected cluster has uid ${uid}`,
+    {
+      hint: `Set the kubeconfig of the first cluster, or another state.path for this one. If this cluster replaces the first one, also set cluster.id to ${stored.id ?? file?.id}: then the existing machines are adopted.`,
+    },
+  );
+}
+
+/** A database of an earlier version whose file is lost: its id may be generated, or the uid of another cluster. */
+function isUnclear({ file, stored, configured, uid }: KnownIds): boolean {
+  if (file !== undefined || configured !== undefined) return false;
+  return stored.id === undefined || (stored.clusterUid === undefined && stored.id !== uid);
+}
+
+async function requireNoMachines(store: Store, { path, stored, uid }: KnownIds): Promise<void> {
+  if (stored.id !== undefined && uid === undefined) return;
+  const { length } = await store.machines.list();
+  if (length === 0) return;
+  const what =
+    stored.id === undefined
+      ? `has no cluster id, and ${path} is missing`
+      : `has the cluster id ${stored.id}, the connected Kubernetes cluster has uid ${uid}, and ${path}, which tells whether they belong together, is missing`;
+  const id = stored.id ?? `the value of 'cluster=' in the description of their VMs`;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `the state database has records of ${length} machines and ${what}`,
+    {
+      hint: `If these machines belong to the connected cluster, set cluster.id to ${id}; otherwise set its kubeconfig, or another state.path.`,
     },
   );
 }

@@ -44,6 +44,7 @@ export function fleetSettings(config: Config, resolved: ResolvedSettings): Fleet
     backoff: config.guards.backoff,
     lostAfterMs: config.cleanup.lostAfterMs,
     nodeLostAfterMs: config.cleanup.lostAfterMs,
+    guards: config.guards,
     orphans: config.cleanup.orphans,
     cloudController: config.cluster.cloudController,
     namespace: config.cluster.namespace,

@@ -64,6 +64,8 @@ export const MIGRATIONS: readonly string[] = [
     collection TEXT NOT NULL,
     key TEXT NOT NULL
   ) STRICT;`,
+  // The Kubernetes cluster that the records belong to, also when the database is restored from a backup.
+  'ALTER TABLE installation ADD COLUMN cluster_uid TEXT;',
   // The end of the last driver, so that time without a driver counts towards no timeout.
   'ALTER TABLE leases ADD COLUMN released_at REAL;',
 ];

@@ -312,8 +312,8 @@ describe('onWrite', () => {
       await store.journal.append(aJournalEntry());
       await store.journal.prune({ beforeMs: 0, keep: 1 });
       await store.journal.prune({ beforeMs: 0, keep: 0 });
-      await store.installationId('i');
-      await store.installationId('j');
+      await store.identity({ id: 'i' });
+      await store.identity({ id: 'j' });
       await store.close();
       expect(reported).toEqual([
         'pools create a (1 pools)',

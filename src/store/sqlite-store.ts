@@ -14,6 +14,7 @@ import type {
   ReadOptions,
   Store,
   StoreChanges,
+  StoreIdentity,
   StoreLeases,
 } from '../ports/store.ts';
 import type { StoreObserver } from '../ports/store-write.ts';
@@ -35,7 +36,7 @@ export class SqliteStore implements Store {
   readonly #connection: DatabaseConnection;
   readonly #onWrite: StoreObserver;
   readonly #installation: Statement;
-  readonly #setId: Statement;
+  readonly #setIdentity: Statement;
   readonly #removals: Statement;
 
   constructor(connection: DatabaseConnection, onWrite: StoreObserver) {
@@ -48,20 +49,20 @@ export class SqliteStore implements Store {
     this.addresses = this.#collection('addresses');
     this.drains = this.#collection('drains');
     this.pools = this.#collection('pools');
-    this.#installation = connection.prepare('SELECT revision, id FROM installation');
-    this.#setId = connection.prepare('UPDATE installation SET id = ?');
+    this.#installation = connection.prepare('SELECT revision, id, cluster_uid FROM installation');
+    this.#setIdentity = connection.prepare('UPDATE installation SET id = ?, cluster_uid = ?');
     this.#removals = connection.prepare(
       'SELECT collection, key FROM removals WHERE revision > ? ORDER BY revision',
     );
   }
 
   revision(options: ReadOptions = {}): Promise<number> {
-    return this.#connection.read(options.signal, () => this.#readInstallation().revision);
+    return this.#connection.read(options.signal, () => this.#readRevision());
   }
 
   changes(since: number | undefined, options: ReadOptions = {}): Promise<StoreChanges | undefined> {
     return this.#connection.readSnapshot(options.signal, () => {
-      const { revision } = this.#readInstallation();
+      const revision = this.#readRevision();
       if (since !== undefined && since < revision - REMOVALS_KEPT) return undefined;
       const after = since ?? 0;
       return {
@@ -76,30 +77,40 @@ export class SqliteStore implements Store {
     });
   }
 
-  async installationId(candidate: string): Promise<string> {
-    const known = await this.#connection.read(undefined, () => this.#readInstallation().id);
-    if (known !== undefined) return known;
-    const { id, isNew } = await this.#connection.write(undefined, () => {
-      const stored = this.#readInstallation().id;
-      if (stored !== undefined) return { id: stored, isNew: false };
-      this.#setId.run(candidate);
-      return { id: candidate, isNew: true };
+  async identity({ id, clusterUid }: StoreIdentity = {}): Promise<StoreIdentity> {
+    const known = await this.#connection.read(undefined, () => this.#readIdentity());
+    const isComplete = (one: StoreIdentity) =>
+      (id === undefined || one.id !== undefined) &&
+      (clusterUid === undefined || one.clusterUid !== undefined);
+    if (isComplete(known)) return known;
+    const { identity, isNew } = await this.#connection.write(undefined, () => {
+      const stored = this.#readIdentity();
+      if (isComplete(stored)) return { identity: stored, isNew: false };
+      this.#setIdentity.run(stored.id ?? id ?? null, stored.clusterUid ?? clusterUid ?? null);
+      return { identity: this.#readIdentity(), isNew: true };
     });
-    if (isNew) this.#onWrite({ target: 'installation', action: 'create', key: id });
-    return id;
+    if (isNew) {
+      this.#onWrite({ target: 'installation', action: 'create', key: identity.id ?? '' });
+    }
+    return identity;
   }
 
   close(): Promise<void> {
     return this.#connection.close();
   }
 
-  #readInstallation(): { readonly revision: number; readonly id: string | undefined } {
-    const row = this.#installation.first();
-    if (typeof row?.['revision'] !== 'number') {
-      throw databaseCorrupt(this.#connection.path, 'table installation has no row');
-    }
-    const { revision, id } = row;
-    return { revision, id: typeof id === 'string' ? id : undefined };
+  #readRevision(): number {
+    const revision = this.#installation.first()?.['revision'];
+    if (typeof revision === 'number') return revision;
+    throw databaseCorrupt(this.#connection.path, 'table installation has no row');
+  }
+
+  #readIdentity(): StoreIdentity {
+    const { id, cluster_uid: clusterUid } = this.#installation.first() ?? {};
+    return {
+      ...(typeof id === 'string' && { id }),
+      ...(typeof clusterUid === 'string' && { clusterUid }),
+    };
   }
 
   #removedSince(since: number): StoreChanges['removed'] {

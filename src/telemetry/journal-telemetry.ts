@@ -13,6 +13,9 @@ const LEVELS: Readonly<Record<JournalKind, 'info' | 'warn'>> = {
   failed: 'warn',
 };
 
+/** Entries that need a person. */
+const ERROR_REASONS: ReadonlySet<string> = new Set(['LostMachinesHeld']);
+
 export function withJournalTelemetry(
   store: Store,
   { log, meters }: { readonly log: Log; readonly meters: Meters },
@@ -40,5 +43,6 @@ export function withJournalTelemetry(
 }
 
 function logEntry({ kind, reason, message, subject, numbers }: JournalEntry, log: Log): void {
-  log[LEVELS[kind]](message, { kind, reason, ...subject, ...(numbers && { numbers }) });
+  const level = ERROR_REASONS.has(reason) ? 'error' : LEVELS[kind];
+  log[level](message, { kind, reason, ...subject, ...(numbers && { numbers }) });
 }

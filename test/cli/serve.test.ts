@@ -19,6 +19,10 @@ interface Served {
   readonly url: string;
 }
 
+interface Shown {
+  readonly placement: { readonly host: string; readonly vmId: number };
+}
+
 async function serve(path: string, ...args: string[]): Promise<Served> {
   const child = start(['serve', '--config', path, ...args]);
   const lines: Line[] = [];
@@ -112,6 +116,68 @@ describe('pvescaler serve', () => {
     expect(run('pool', 'scale', 'workers', '--to', '2').out).toBe('pool workers has 2 machines\n');
     expect(run('orphans').out).toBe('no orphans\n');
   }, 180_000);
+
+  it('keeps machines when the VMs of all of them are gone, until pool confirm-lost', async () => {
+    const { path, run, request } = await aLab({ config: 'cleanup: { lostAfter: 1s }' });
+    expect(run('pool', 'scale', 'workers', '--to', '4')).toMatchObject({ exitCode: 0 });
+    expect(run('pool', 'confirm-lost', 'workers')).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/no machine of pool workers is kept as lost/) as unknown,
+    });
+    for (const { placement } of JSON.parse(run('machines', '--json').out) as Shown[]) {
+      const vm = `/nodes/${placement.host}/qemu/${placement.vmId}`;
+      await request('POST', `${vm}/status/stop`);
+      await until(async () => {
+        await request('DELETE', vm);
+        return (await request('GET', `${vm}/config`)).status !== 200;
+      });
+    }
+    const served = await serve(path);
+    const lost = () => valueOf(served, 'pvescaler_pool_lost_machines{pool="workers"}');
+    await until(async () => (await lost()) === 4);
+    expect(served.lines.find(({ reason }) => reason === 'LostMachinesHeld')).toMatchObject({
+      level: 'error',
+      pool: 'workers',
+    });
+    expect(run('pools').out).toMatch(/4 machines seem lost/);
+    const shown = run('pool', 'confirm-lost', 'workers', '--dry-run', '--json');
+    expect((JSON.parse(shown.out) as { machines: unknown[] }).machines).toHaveLength(4);
+    expect(run('machines').out.match(/ready/g)).toHaveLength(4);
+    expect(run('pool', 'confirm-lost', 'workers').out).toMatch(
+      /^MACHINE .*\n(workers-.*\n){4}4 machines are gone\n$/,
+    );
+    await until(async () => (await lost()) === 0);
+  }, 120_000);
+
+  it('pool confirm-lost deletes nothing when the machines are back since the last driver', async () => {
+    const { path, run, request } = await aLab({ config: 'cleanup: { lostAfter: 1s }' });
+    expect(run('pool', 'scale', 'workers', '--to', '4')).toMatchObject({ exitCode: 0 });
+    const shown = JSON.parse(run('machines', '--json').out) as Shown[];
+    const configs = shown.map(
+      ({ placement }) => `/nodes/${placement.host}/qemu/${placement.vmId}/config`,
+    );
+    const edit = (config: string, edited: Readonly<Record<string, string>>) =>
+      request('PUT', `${config}?${new URLSearchParams(edited).toString()}`);
+    const before = new Map<string, Readonly<Record<string, string>>>();
+    for (const config of configs) {
+      const { name, description } = (await request('GET', config)).data as Record<string, string>;
+      before.set(config, { name: name!, description: description! });
+      expect(await edit(config, { name: 'taken', description: 'over' })).toMatchObject({
+        status: 200,
+      });
+    }
+    const served = await serve(path);
+    const lost = () => valueOf(served, 'pvescaler_pool_lost_machines{pool="workers"}');
+    await until(async () => (await lost()) === 4);
+    served.process.kill('SIGTERM');
+    await ended(served);
+    for (const [config, edited] of before) await edit(config, edited);
+    expect(run('pool', 'confirm-lost', 'workers')).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/no machine of pool workers is kept as lost/) as unknown,
+    });
+    expect(run('machines').out.match(/ready/g)).toHaveLength(4);
+  }, 120_000);
 
   it('is healthy but not ready while Proxmox is unreachable, and reports the reason', async () => {
     const { path, sim } = await aLab();

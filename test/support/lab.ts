@@ -3,6 +3,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
@@ -36,6 +38,11 @@ export interface LabOptions {
   /** Join recipe of the pool; default none. */
   readonly join?: string;
   readonly labels?: string;
+}
+
+interface ApiAnswer {
+  readonly status: number;
+  readonly data: unknown;
 }
 
 function configOf(site: { folder: string; url: string; fingerprint: string }, options: LabOptions) {
@@ -87,5 +94,19 @@ export async function aLab(options: LabOptions = {}) {
   const path = join(folder, 'config.yaml');
   writeFileSync(path, configOf({ folder, url: new URL(url).origin, fingerprint }, options));
   const run = (...args: string[]) => pvescaler([...args, '--config', path]);
-  return { folder, path, run, sim };
+  /** A call of another user of the API. */
+  const request = async (method: string, call: string): Promise<ApiAnswer> => {
+    const headers = { authorization: `PVEAPIToken=scaler@pve!sim=${SECRET}` };
+    const sent = httpsRequest(new URL(`/api2/json${call}`, url), {
+      method,
+      headers,
+      rejectUnauthorized: false,
+    }).end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const body = JSON.parse((await response.setEncoding('utf8').toArray()).join('') || '{}') as {
+      readonly data?: unknown;
+    };
+    return { status: response.statusCode ?? 0, data: body.data };
+  };
+  return { folder, path, run, sim, request };
 }

@@ -40,6 +40,7 @@ function build(file: ConfigFile, context: BuildContext) {
     mode: file.mode,
     cluster: {
       name: file.cluster.name,
+      id: file.cluster.id,
       kubeconfigPath: toOptionalPath(file.cluster.kubeconfig, context),
       context: file.cluster.context,
       cloudController: file.cluster.cloudController,

@@ -4,15 +4,23 @@ import * as z from 'zod';
 import { listenAddress, listenAddressOrOff } from './address-leaves.ts';
 import { duration } from './amount-leaves.ts';
 import { key, section } from './key.ts';
-import { filePath, namespace, nonEmptyText, tag } from './name-leaves.ts';
+import { clusterId, filePath, namespace, nonEmptyText, tag } from './name-leaves.ts';
 
 export const clusterSchema = section({
   name: key(
     tag().prefault('kubernetes'),
-    'Display name of the Kubernetes cluster; added to each VM as a tag. Ownership is checked by the cluster uid, so two clusters may share a name.',
+    'Display name of the Kubernetes cluster; added to each VM as a tag. Ownership is checked by `id`, so two clusters may share a name.',
     {
       replaces: { externalgrpc: 'defaults.vm_tag_prefix' },
       note: 'in ca-proxmox-externalgrpc vm_tag_prefix is a complete tag; put a second tag in `proxmox.<region>.tags`',
+    },
+  ),
+  id: key(
+    clusterId().optional(),
+    'Id in the ownership marker of every machine, instead of the uid of the Kubernetes cluster. Needed when two clusters were restored from one etcd backup: they have the same uid and would adopt each other’s machines. Do not change it while machines exist.',
+    {
+      defaultText:
+        'the uid of the namespace `kube-system`; without Kubernetes an id generated once',
     },
   ),
   kubeconfig: key(filePath().optional(), 'Kubeconfig file.', {
@@ -121,7 +129,7 @@ export const intervalsSchema = section({
 export const cleanupSchema = section({
   lostAfter: key(
     duration().prefault('5m'),
-    'A machine whose Node or VM has been missing for this long counts as lost and is replaced. A Node that is only NotReady is left alone.',
+    'A machine whose Node or VM has been missing for this long counts as lost and is replaced, unless `guards` keep it. A Node that is only NotReady is left alone.',
     { replaces: { 'proxmox-autoscaler': 'pxe_vm_lost_cleanup_delay' } },
   ),
   orphans: key(

@@ -43,6 +43,11 @@ export function namespace() {
   return textLeaf({ type: 'namespace', json: TEXT, quotes: true }, parseDnsLabel);
 }
 
+/** Part of ownership markers and of the names of seed files; a uid fits. */
+export function clusterId() {
+  return textLeaf({ type: 'id', json: TEXT, quotes: true }, parseDnsLabel);
+}
+
 /**
  * A DNS name, also as prefix of a node name. Dots are allowed (`autoscaler.node-1`): Kubernetes accepts any
  * DNS name.

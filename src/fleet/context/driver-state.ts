@@ -72,6 +72,8 @@ export class DriverState {
   readonly settledNodes = new WeakMap<ClusterNode, Machine>();
   /** Since when the Node of a ready machine has been missing. */
   readonly nodeMissingSince = new Map<string, number>();
+  /** When so many machines of a pool were last found lost that none is deleted, on the monotonic clock. */
+  readonly heldBackAt = new Map<string, number>();
   /** Since when a Node has been without a VM, by uid. */
   readonly orphanedSince = new Map<string, number>();
   /** Join tokens of machines that have not started yet. Secret; kept nowhere else. */
@@ -100,7 +102,7 @@ export class DriverState {
       this.contestedLabels,
     ];
     for (const known of byMachine) known.delete(id);
-    for (const subject of ['node', 'labels']) this.recorded.delete(`${subject} ${id}`);
+    for (const subject of ['node', 'labels', 'vm']) this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
     this.provisioningTime.forget(id);
   }

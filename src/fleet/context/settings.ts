@@ -55,6 +55,11 @@ export interface FleetSettings {
   readonly lostAfterMs: number;
   /** The same for its Node while the VM exists: a kubelet that registers again takes a while. */
   readonly nodeLostAfterMs: number;
+  /** More lost machines of a pool than both of these: none of them is deleted. */
+  readonly guards: {
+    readonly maxTotalUnreadyPercentage: number;
+    readonly okTotalUnreadyCount: number;
+  };
   /** What to do with seeds of unknown machines. */
   readonly orphans: 'report' | 'delete';
   /** A cloud controller manager sets provider ids and removes Nodes; the fleet then does neither. */

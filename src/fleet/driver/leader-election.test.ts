@@ -12,7 +12,7 @@ import { DriverRegistry } from '../context/driver-lease.ts';
 import type { FleetSettings } from '../context/settings.ts';
 import { createFleet, type Fleet } from '../fleet.ts';
 import { aHost, aPool, REGION, someSettings } from '../testing/settings.ts';
-import { MAX_REQUEST_MS } from './leader-election.ts';
+import { LeaderElection, MAX_REQUEST_MS } from './leader-election.ts';
 
 interface Replica {
   readonly fleet: Fleet;
@@ -23,6 +23,7 @@ interface Replica {
   readonly transitions: string[];
   driving: Promise<void>;
   heartbeats: number;
+  readonly separateStores: string[];
   onLeading: () => void;
 }
 
@@ -69,6 +70,7 @@ function twoReplicas(overrides: Partial<FleetSettings> = {}): TwoReplicas {
       transitions: [],
       driving: Promise.resolve(),
       heartbeats: 0,
+      separateStores: [],
       onLeading: () => undefined,
     };
   };
@@ -76,7 +78,7 @@ function twoReplicas(overrides: Partial<FleetSettings> = {}): TwoReplicas {
 }
 
 function start(replica: Replica): void {
-  const { fleet, stop, finish, transitions } = replica;
+  const { fleet, stop, finish, transitions, separateStores } = replica;
   replica.driving = fleet.runDriver({
     signal: stop.signal,
     finish: finish.signal,
@@ -85,6 +87,7 @@ function start(replica: Replica): void {
         transitions.push(isLeading ? 'leading' : 'not leading');
         if (isLeading) replica.onLeading();
       },
+      onSeparateStore: (holder) => separateStores.push(holder),
       onHeartbeat: () => {
         replica.heartbeats += 1;
       },
@@ -319,5 +322,89 @@ describe('leader election through the Lease of the cluster', () => {
     expect(longestSilence).toBeLessThan(10);
     expect(replicas.clock.monotonic() - stoppedAt).toBeGreaterThanOrEqual(2 * maxRequestMs - 2_000);
     await end(replicas);
+  });
+
+  it('a replica reports once that the driver has another store', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
+    start(a);
+    await advanceSeconds(replicas, 5);
+    start(b);
+    await advanceSeconds(replicas, 40);
+    expect(b.separateStores).toEqual([]);
+    await advanceSeconds(replicas, 60);
+    expect(b.separateStores).toEqual(['a']);
+    expect(a.separateStores).toEqual([]);
+    await end(replicas);
+  });
+
+  it('a replica that waits for a dead driver does not report another store', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
+    start(a);
+    await advanceSeconds(replicas, 5);
+    a.cluster.disconnect();
+    start(b);
+    while (!b.transitions.includes('leading')) await advanceSeconds(replicas, 1);
+    expect(b.transitions[0]).toBe('waiting for a');
+    expect(b.separateStores).toEqual([]);
+    await end(replicas);
+  });
+});
+
+describe('the time in which the holder of the Lease may act', () => {
+  const WINDOW_MS = 14_000;
+
+  async function anElection() {
+    const clock = new VirtualClock();
+    const cluster = new MemoryCluster({ clock, random: new SeededRandom(6) });
+    const election = new LeaderElection(
+      {
+        clock,
+        cluster,
+        store: new MemoryStore({ clock }),
+        hypervisors: new Map(),
+        random: new SeededRandom(1),
+        settings: someSettings(),
+      },
+      cluster,
+    );
+    expect(await election.win(new AbortController().signal, {})).toBe(true);
+    const resign = () => advanceUntilSettled(clock, election.resign());
+    return { clock, cluster, election, resign };
+  }
+
+  it('ends the longest request before the Lease does, when the process was frozen meanwhile', async () => {
+    const { clock, election, resign } = await anElection();
+    const wall = clock.now();
+    clock.setWallClock(wall + WINDOW_MS - 1);
+    expect(election.mayAct()).toBe(true);
+    clock.setWallClock(wall + WINDOW_MS);
+    expect(election.mayAct()).toBe(false);
+    await resign();
+  });
+
+  it('ends the longest request before the Lease does, when the wall clock is set back', async () => {
+    const { clock, cluster, election, resign } = await anElection();
+    const wall = clock.now();
+    cluster.disconnect();
+    for (let second = 1; second * 1_000 < WINDOW_MS; second += 1) {
+      await clock.advance(1_000);
+      clock.setWallClock(wall);
+      expect(election.mayAct(), `after ${second} s`).toBe(true);
+    }
+    await clock.advance(1_000);
+    clock.setWallClock(wall);
+    expect(election.mayAct()).toBe(false);
+    await resign();
+  });
+
+  it('ends at once when a renewal finds that another process holds the Lease', async () => {
+    const { clock, cluster, election, resign } = await anElection();
+    const lease = cluster.state.leases.get('reconcile')!;
+    cluster.state.leases.set('reconcile', { ...lease, holder: 'other' });
+    await clock.advance(5_000);
+    expect(election.mayAct()).toBe(false);
+    await resign();
   });
 });

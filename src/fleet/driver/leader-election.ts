@@ -22,6 +22,8 @@ const BETWEEN_READS_MS = 2_000;
 
 export interface ElectionEvents {
   readonly onWaiting?: ((holder: string) => void) | undefined;
+  /** Once, when `holder` holds the Lease without the lease in this process's store: it uses another store. */
+  readonly onSeparateStore?: ((holder: string) => void) | undefined;
   readonly onError?: ((error: ReturnType<typeof asPvescalerError>) => void) | undefined;
   /** About every second while a takeover waits. */
   readonly onHeartbeat?: (() => void) | undefined;
@@ -114,6 +116,8 @@ export class LeaderElection implements DriverLease {
       holder: settings.holder,
       durationMs: this.#durationMs,
     };
+    const waitingSince = clock.monotonic();
+    let isReported = false;
     while (!signal.aborted) {
       try {
         return await this.#cluster.acquireLease(request, { signal });
@@ -123,7 +127,13 @@ export class LeaderElection implements DriverLease {
         if (failure.class === 'Bug') throw failure;
         if (failure.code === 'LEASE_HELD') {
           this.#isTakenOver = true;
-          events.onWaiting?.(String(failure.facts['holder']));
+          const holder = String(failure.facts['holder']);
+          events.onWaiting?.(holder);
+          // A Lease that is not renewed is free by now: the holder renews it, without the lease in this store.
+          if (!isReported && clock.monotonic() - waitingSince > this.#durationMs + RETRY_MS) {
+            isReported = true;
+            events.onSeparateStore?.(holder);
+          }
         } else events.onError?.(failure);
         await clock.sleep(RETRY_MS, { signal }).catch(() => undefined);
       }

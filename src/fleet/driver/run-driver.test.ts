@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
+import { Cancelled } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import type { MemoryStore } from '../../ports/fakes/memory-store.ts';
-import { aPool, someSettings } from '../testing/settings.ts';
+import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
+import type { TaskRef } from '../../ports/hypervisor.ts';
+import { DriverRegistry } from '../context/driver-lease.ts';
+import { createFleet } from '../fleet.ts';
+import { aPool, REGION, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
@@ -193,5 +198,59 @@ describe('runDriver', () => {
       const lease = await store.leases.read(RECONCILE_LEASE);
       expect(lease?.expiresAt).toBeLessThanOrEqual(clock.now());
     }
+  });
+
+  describe('with a registry that adapters check before each change', () => {
+    function aRegisteredDriver() {
+      const testFleet = aTestFleet();
+      const registry = new DriverRegistry(testFleet.clock);
+      const fleet = createFleet({
+        ...testFleet,
+        hypervisors: new Map([[REGION, testFleet.hypervisor]]),
+        random: new SeededRandom(2),
+        settings: someSettings(),
+        driverRegistry: registry,
+      });
+      const stop = new AbortController();
+      const driving = fleet.runDriver({ signal: stop.signal });
+      const end = async () => {
+        stop.abort();
+        await advanceUntilSettled(testFleet.clock, driving);
+      };
+      return { ...testFleet, registry, end };
+    }
+
+    it('may not act after its lease has expired while the process was frozen', async () => {
+      const driving = aRegisteredDriver();
+      await waitSeconds(driving, 3);
+      expect(driving.registry.mayAct()).toBe(true);
+      const { expiresAt = 0 } = (await driving.store.leases.read(RECONCILE_LEASE)) ?? {};
+      driving.clock.setWallClock(expiresAt - 1);
+      expect(driving.registry.mayAct()).toBe(true);
+      driving.clock.setWallClock(expiresAt);
+      expect(driving.registry.mayAct()).toBe(false);
+      await driving.end();
+    });
+
+    it('may not act after its lease was lost, even while a call hangs and before the lease would have expired', async () => {
+      const driving = aRegisteredDriver();
+      const called = Promise.withResolvers<void>();
+      const hanging = Promise.withResolvers<TaskRef>();
+      driving.hypervisor.createVm = () => {
+        called.resolve();
+        return hanging.promise;
+      };
+      await driving.fleet.scaleTo('workers', 1, REASON);
+      await advanceUntilSettled(driving.clock, called.promise);
+      const lease = await driving.store.leases.read(RECONCILE_LEASE);
+      await driving.store.leases.release(lease!);
+      const request = { name: RECONCILE_LEASE, holder: 'other', durationMs: 3_600_000 };
+      await driving.store.leases.acquire(request);
+      await waitSeconds(driving, 6);
+      expect(driving.clock.now()).toBeLessThan(lease!.expiresAt);
+      expect(driving.registry.mayAct()).toBe(false);
+      hanging.reject(new Cancelled('CANCELLED', 'the test is over'));
+      await driving.end();
+    });
   });
 });

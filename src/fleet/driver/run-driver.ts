@@ -29,6 +29,8 @@ export interface DriverEvents {
   readonly onPass?: (report: PassReport) => void;
   /** While another process is the driver. */
   readonly onWaiting?: (holder: string) => void;
+  /** `holder` drives the cluster's machines with another store: what one requests, the other does not see. */
+  readonly onSeparateStore?: (holder: string) => void;
   /** An error that concerns no single machine; the driver retries. */
   readonly onError?: (error: PvescalerError) => void;
   /** This process becomes the driver, or stops being it. */
@@ -182,6 +184,7 @@ class DriverTerm implements DriverLease {
     const signal = AbortSignal.any([ending, this.#lost.signal]);
     return this.#election.win(signal, {
       onHeartbeat: () => events.onHeartbeat?.(),
+      onSeparateStore: (holder) => events.onSeparateStore?.(holder),
       onWaiting: (holder) => {
         events.onWaiting?.(holder);
         events.onHeartbeat?.();

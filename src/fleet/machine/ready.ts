@@ -3,12 +3,14 @@
 import type { Machine } from '../../model/machine.ts';
 import {
   CONTINUE,
+  DONE,
   type MachineReconcile,
   type ReconcileResult,
   requeue,
 } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
+import { mayDeleteLost, mayDeleteWithoutVm, releaseHeldBack } from '../nodes/lost-machines.ts';
 import { isNodeSettled, maintainNode } from '../nodes/maintain-node.ts';
 import { lookUpVm, writeRegion } from './own-vm.ts';
 import { isSeedRemoved, removeSeed } from './seed-volume.ts';
@@ -30,9 +32,12 @@ export async function ready(reconcile: MachineReconcile): Promise<ReconcileResul
     case 'undecided':
       return requeue(MISSING_RECHECK_MS, `its VM is locked (${lookup.lock})`);
     case 'foreign':
-      return handleMissingVm(reconcile, `its VM id belongs to another VM: ${lookup.reason}`);
+      return handleMissingVm(reconcile, {
+        why: `its VM id belongs to another VM: ${lookup.reason}`,
+        isTakenOver: lookup.isSameVm,
+      });
     case 'absent':
-      return handleMissingVm(reconcile, 'its VM is gone');
+      return handleMissingVm(reconcile, { why: 'its VM is gone', isTakenOver: false });
   }
 }
 
@@ -44,6 +49,7 @@ export function isSettled(context: ReconcileContext, machine: Machine): boolean 
     machine.placement.hasRegionInMarker === true &&
     isUnchangedInView(context, machine) &&
     !context.state.missingSince.has(machine.id) &&
+    context.records.pool(machine.pool).lost === undefined &&
     isNodeSettled(context, machine)
   );
 }
@@ -56,18 +62,31 @@ function isUnchangedInView(context: ReconcileContext, { placement }: Machine): b
   return vm?.host === host && (vm.name ?? name) === name;
 }
 
-function maintain(reconcile: MachineReconcile): Promise<ReconcileResult> {
+async function maintain(reconcile: MachineReconcile): Promise<ReconcileResult> {
   reconcile.context.state.missingSince.delete(reconcile.id);
-  return maintainNode(reconcile);
+  const result = await maintainNode(reconcile);
+  await releaseHeldBack(reconcile);
+  return result;
+}
+
+interface MissingVm {
+  readonly why: string;
+  /** The VM exists, but a person has removed or changed its marker. */
+  readonly isTakenOver: boolean;
 }
 
 /** Deletes the machine after a while, not at once: a VM may be moving between hosts. */
-async function handleMissingVm(reconcile: MachineReconcile, why: string): Promise<ReconcileResult> {
+async function handleMissingVm(
+  reconcile: MachineReconcile,
+  { why, isTakenOver }: MissingVm,
+): Promise<ReconcileResult> {
   const { context, id, placement } = reconcile;
   const { missingSince } = context.state;
   const since = missingSince.get(id) ?? context.now;
   missingSince.set(id, since);
   if (context.now - since < context.settings.lostAfterMs) return requeue(MISSING_RECHECK_MS, why);
+  const mayDelete = isTakenOver ? mayDeleteLost : mayDeleteWithoutVm;
+  if (!(await mayDelete(reconcile))) return DONE;
   await reconcile.record({
     kind: 'saw',
     reason: 'MachineLost',

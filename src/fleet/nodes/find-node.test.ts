@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { vmProviderId } from '../../model/provider-id.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
+import { aMachine, aMachineId } from '../../ports/fakes/sample-records.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { REGION } from '../testing/settings.ts';
 import {
@@ -13,6 +14,7 @@ import {
   runPasses,
   untilAtRest,
 } from '../testing/test-fleet.ts';
+import { findNode } from './find-node.ts';
 
 describe('findNode', () => {
   it.each([
@@ -46,6 +48,28 @@ describe('findNode', () => {
       });
       expect(existingResources(testFleet.hypervisor)).toMatchObject({ vms: [], isos: [] });
       expect(testFleet.cluster.state.nodes.has(name)).toBe(true);
+    },
+  );
+
+  it.each([
+    ['provider id', { providerId: vmProviderId(REGION, 1_250), name: 'other' }],
+    ['name', { providerId: '', name: 'worker-1' }],
+  ])(
+    'does not match a Node by its %s if the record of another machine names it',
+    (_what, overrides) => {
+      const node = aClusterNode({ systemUuid: '', createdAt: 1_000, ...overrides });
+      const placement = {
+        region: REGION,
+        host: 'pve1',
+        vmId: 1_250,
+        name: 'worker-1',
+        diskStorage: 'local-lvm',
+        addresses: [],
+      };
+      const machine = aMachine({ requestedAt: 0, placement });
+      const other = aMachine({ id: aMachineId(2) });
+      expect(findNode(machine, [node], { byNodeUid: () => [machine] })).toBe(node);
+      expect(findNode(machine, [node], { byNodeUid: () => [other] })).toBeUndefined();
     },
   );
 });

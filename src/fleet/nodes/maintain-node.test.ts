@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { vmProviderId } from '../../model/provider-id.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
+import { Unreachable } from '../../ports/errors.ts';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import {
   aJoiningTestFleet,
@@ -78,6 +79,25 @@ describe('maintainNode, in a pool with join settings', () => {
     testFleet.cluster.state.removeNode(placement.name);
     await runPasses(testFleet, 5);
     expect((await onlyMachine(testFleet, 'ready')).id).toBe(id);
+  });
+
+  it.each([
+    ['a new list contains it', 0],
+    ['a new list cannot be read', 3],
+  ])('keeps a machine whose Node is missing in the watch while %s', async (_what, failures) => {
+    const testFleet = aJoiningTestFleet();
+    const { id } = await aReadyMachine(testFleet);
+    const view = testFleet.cluster.view.bind(testFleet.cluster);
+    testFleet.cluster.view = async () => ({ ...(await view()), nodes: [] });
+    await runPasses(testFleet, 2);
+    await testFleet.clock.advance(6 * 60_000);
+    const refusal = new Unreachable('KUBERNETES_UNREACHABLE', 'connection refused');
+    for (let failure = 0; failure < failures; failure += 1) {
+      testFleet.cluster.failNext('refresh', refusal);
+    }
+    await runPasses(testFleet, 3);
+    expect((await onlyMachine(testFleet, 'ready')).id).toBe(id);
+    expect(testFleet.cluster.calls.some(({ method }) => method === 'refresh')).toBe(true);
   });
 });
 

@@ -2,10 +2,12 @@
 // Keeps a ready machine's Node recorded and complete, and notices when it is gone. A Node that is only NotReady is left
 // alone. A machine of a pool without join settings may have a Node too; losing that one has no consequence.
 import type { Machine } from '../../model/machine.ts';
+import type { ClusterNode } from '../../ports/cluster.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import { DONE, type MachineReconcile, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { findNode } from './find-node.ts';
+import { mayDeleteLost } from './lost-machines.ts';
 import { completeNode, recordNode } from './registration.ts';
 
 export async function maintainNode(reconcile: MachineReconcile): Promise<ReconcileResult> {
@@ -41,7 +43,12 @@ async function handleMissingNode(reconcile: MachineReconcile): Promise<Reconcile
   const since = Math.max(nodeMissingSince.get(reconcile.id) ?? context.now, clusterStaleAt);
   nodeMissingSince.set(reconcile.id, since);
   if (context.now - since < context.settings.nodeLostAfterMs) return DONE;
-  if (!(await isConfirmedMissing(reconcile))) return DONE;
+  if (!(await mayDeleteLost(reconcile))) return DONE;
+  const nodes = await refreshNodes(reconcile);
+  if (nodes === undefined || findNode(machine, nodes, context.records.index) !== undefined) {
+    return DONE;
+  }
+  if (!(await mayDeleteLost(reconcile, nodes))) return DONE;
   const why = `its Node ${machine.nodeName} is gone`;
   await reconcile.record({
     kind: 'saw',
@@ -52,14 +59,14 @@ async function handleMissingNode(reconcile: MachineReconcile): Promise<Reconcile
   return reconcile.move('deleting', { deletionReason: why });
 }
 
-async function isConfirmedMissing(reconcile: MachineReconcile): Promise<boolean> {
-  const { cluster, readOptions, records } = reconcile.context;
+/** Undefined when Kubernetes cannot be read now. */
+async function refreshNodes({
+  context: { cluster, readOptions },
+}: MachineReconcile): Promise<readonly ClusterNode[] | undefined> {
   try {
-    const view = await cluster?.refresh(readOptions);
-    if (view === undefined) return false;
-    return findNode(reconcile.machine, view.nodes, records.index) === undefined;
+    return (await cluster?.refresh(readOptions))?.nodes;
   } catch (error) {
-    if (isMachineError(error)) return false;
+    if (isMachineError(error)) return undefined;
     throw error;
   }
 }

@@ -5,9 +5,10 @@ import { vmProviderId } from '../../model/provider-id.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 import { Unreachable } from '../../ports/errors.ts';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
-import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
+import { aJoiningTestFleet, aReadyMachine } from '../testing/joining-test-fleet.ts';
 import { REGION } from '../testing/settings.ts';
 import { runPasses } from '../testing/test-fleet.ts';
+import { swapUuidBytes } from './find-node.ts';
 
 describe('orphaned Nodes', () => {
   const anOrphanedNode = (overrides: Partial<ClusterNode> = {}) =>
@@ -82,5 +83,51 @@ describe('orphaned Nodes', () => {
       await runPasses(testFleet, 1);
     }
     expect(testFleet.cluster.state.nodes.has('orphaned')).toBe(true);
+  });
+
+  it.each([
+    ['the VM exists although the view does not show it', undefined],
+    ['the VM cannot be read', new Unreachable('PVE_UNREACHABLE', 'connection refused')],
+  ])('are kept while %s', async (_what, error) => {
+    const testFleet = aJoiningTestFleet();
+    const { hypervisor } = testFleet;
+    const template = hypervisor.state.vms.get(9_001);
+    if (template === undefined) throw new Error('the test fleet has no template');
+    if (error === undefined) hypervisor.state.vms.set(1_270, { ...template, vmId: 1_270 });
+    else hypervisor.vmConfig = () => Promise.reject(error);
+    const view = hypervisor.view.bind(hypervisor);
+    hypervisor.view = async (options) => {
+      const seen = await view(options);
+      return { ...seen, vms: seen.vms.filter(({ vmId }) => vmId !== 1_270) };
+    };
+    expect(await existsAfterSixMinutes(anOrphanedNode(), testFleet)).toBe(true);
+  });
+
+  it.each([
+    ['has its SMBIOS UUID', (id: string) => ({ systemUuid: id.toUpperCase() })],
+    [
+      'has its SMBIOS UUID in the byte order of old firmware',
+      (id: string) => ({ systemUuid: swapUuidBytes(id) }),
+    ],
+    ['is named in its record', (_id: string, nodeUid: string) => ({ uid: nodeUid })],
+  ])('do not include a Node of a machine that %s', async (_what, sameAs) => {
+    const testFleet = aJoiningTestFleet();
+    const { id, nodeUid = '' } = await aReadyMachine(testFleet);
+    const node = anOrphanedNode(sameAs(id, nodeUid));
+    expect(await existsAfterSixMinutes(node, testFleet)).toBe(true);
+  });
+
+  it('do not include a Node with the VM id of a machine, even if that VM is missing', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement } = await aReadyMachine(testFleet);
+    const { vmId } = placement;
+    testFleet.hypervisor.state.vms.delete(vmId);
+    const node = anOrphanedNode({
+      providerId: vmProviderId(REGION, vmId),
+      labels: { 'autoscaler.proxmox/group': 'workers', [VMID_LABEL]: String(vmId) },
+    });
+    // The machine's own Node stays Ready, so that the machine is kept.
+    const guests = { settle: () => undefined };
+    expect(await existsAfterSixMinutes(node, { ...testFleet, guests } as never)).toBe(true);
   });
 });

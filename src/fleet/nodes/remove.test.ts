@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import {
   aJoiningTestFleet,
   aReadyMachine,
@@ -67,4 +68,34 @@ describe('removeNode', () => {
     expect(existingResources(testFleet.hypervisor).vms).toEqual([placement.vmId]);
     expect(testFleet.cluster.state.nodes.get(placement.name)?.ready).toBe(true);
   });
+
+  it.each([
+    ['keeps it if it is Ready and reports no SMBIOS UUID', { systemUuid: '', ready: true }, true],
+    ['deletes it if it is NotReady', { systemUuid: '', ready: false }, false],
+    ["deletes it if it has the machine's SMBIOS UUID", { ready: true }, false],
+  ])(
+    'a Node of the same name registers during the deletion: %s',
+    async (_what, overrides, isKept) => {
+      const testFleet = aJoiningTestFleet();
+      const { id, placement } = await aReadyMachine(testFleet);
+      const { cluster, clock, fleet, hypervisor, store } = testFleet;
+      hypervisor.onCall = ({ method }) => {
+        if (method !== 'destroyVm') return;
+        cluster.state.removeNode(placement.name);
+        cluster.state.putNode(
+          aClusterNode({
+            name: placement.name,
+            uid: 'new',
+            systemUuid: id,
+            createdAt: clock.now(),
+            ...overrides,
+          }),
+        );
+      };
+      await fleet.scaleTo('workers', 0, REASON);
+      await untilAtRest(fleet, { store, clock });
+      expect(await phasesIn(store)).toEqual(['gone']);
+      expect(cluster.state.nodes.has(placement.name)).toBe(isKept);
+    },
+  );
 });

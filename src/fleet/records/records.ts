@@ -168,12 +168,13 @@ export class Records {
 }
 
 function changed(machine: Machine, changes: MachineChanges): Machine {
-  const { task, seedVolume, failure, ...rest } = { ...machine, ...changes };
+  const { task, seedVolume, failure, deletionReason, ...rest } = { ...machine, ...changes };
   return {
     ...rest,
     ...(task !== undefined && { task }),
     ...(seedVolume !== undefined && { seedVolume }),
     ...(failure !== undefined && { failure }),
+    ...(deletionReason !== undefined && { deletionReason }),
   };
 }
 

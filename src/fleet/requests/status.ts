@@ -2,7 +2,7 @@
 // The fleet's status from the records alone, without a call to Proxmox.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
-import type { PoolBackoff } from '../../model/pool.ts';
+import type { LostMachines, PoolBackoff } from '../../model/pool.ts';
 import type { FleetOptions } from '../context/options.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 
@@ -17,6 +17,8 @@ export interface PoolStatus {
   readonly deleting: number;
   /** Only while it lasts. */
   readonly backoff: PoolBackoff | undefined;
+  /** Machines that seem lost and are not deleted until a person confirms it. */
+  readonly lost: LostMachines | undefined;
 }
 
 export interface FleetStatus {
@@ -38,7 +40,8 @@ export async function readStatus(
   const pools = Object.values(settings.pools).map(({ name, limits }): PoolStatus => {
     const own = cache.index.machinesOf(name);
     const count = (phase: Machine['phase']) => own.filter((one) => one.phase === phase).length;
-    const backoff = cache.pools.get(name)?.backoff;
+    const { backoff, lost } = cache.pools.get(name) ?? {};
+    const heldBack = lost?.machines.filter((id) => cache.machines.get(id)?.phase === 'ready') ?? [];
     return {
       name,
       ...limits,
@@ -47,6 +50,7 @@ export async function readStatus(
       failed: count('failed'),
       deleting: count('deleting') + count('draining'),
       backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,
+      lost: lost !== undefined && heldBack.length > 0 ? { ...lost, machines: heldBack } : undefined,
     };
   });
   return {

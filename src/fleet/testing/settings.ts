@@ -108,6 +108,7 @@ export function someSettings(
     backoff: { initialMs: 60_000, maxMs: 30 * 60_000 },
     lostAfterMs: 5 * 60_000,
     nodeLostAfterMs: 5 * 60_000,
+    guards: { maxTotalUnreadyPercentage: 45, okTotalUnreadyCount: 3 },
     orphans: 'report',
     cloudController: false,
     namespace: 'pvescaler',

@@ -262,13 +262,13 @@ export function sharingContract(open: OpenStore): void {
         const pool = await store.pools.create('a', aPoolState());
         const lease = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 10 });
         const revision = await store.revision();
-        const id = await store.installationId('one');
+        const identity = await store.identity({ id: 'one', clusterUid: 'uid' });
         await store.close();
         const next = await reopen();
         expect(await next.pools.list()).toEqual([pool]);
         expect(await next.leases.read('l')).toEqual(lease);
         expect(await next.revision()).toBe(revision);
-        expect(await next.installationId('two')).toBe(id);
+        expect(await next.identity({ id: 'two' })).toEqual(identity);
         await next.close();
       }),
     );

@@ -52,7 +52,7 @@ function wholeStoreContract(open: OpenStore): void {
         await store.leases.release(lease);
         await store.journal.append(aJournalEntry());
         await store.journal.prune({ beforeMs: 0, keep: 0 });
-        await store.installationId('x');
+        await store.identity({ id: 'x' });
         await store.pools.list();
         await rejectionCode(store.pools.create('a', aPoolState()));
         await rejectionCode(store.pools.remove({ ...created, revision: -1 }));
@@ -61,15 +61,20 @@ function wholeStoreContract(open: OpenStore): void {
     );
   });
 
-  describe('installation id', () => {
+  describe('identity', () => {
     it(
-      'is always the first candidate',
+      'is always the first candidate, for each of its values',
       withStore(open, async ({ store, reopen }) => {
         const other = await reopen();
-        const ids = await Promise.all([store.installationId('a'), other.installationId('b')]);
-        expect(new Set(ids).size).toBe(1);
-        expect(['a', 'b']).toContain(ids[0]);
-        expect(await other.installationId('c')).toBe(ids[0]);
+        expect(await store.identity()).toEqual({});
+        const ids = await Promise.all([store.identity({ id: 'a' }), other.identity({ id: 'b' })]);
+        expect(ids[0]).toEqual(ids[1]);
+        expect(['a', 'b']).toContain(ids[0].id);
+        expect(await other.identity({ id: 'c' })).toEqual(ids[0]);
+        const bound = { ...ids[0], clusterUid: 'u' };
+        expect(await other.identity({ id: 'c', clusterUid: 'u' })).toEqual(bound);
+        expect(await store.identity({ clusterUid: 'v' })).toEqual(bound);
+        expect(await store.identity()).toEqual(bound);
         await other.close();
       }),
     );
@@ -127,7 +132,7 @@ function closingContract(open: OpenStore): void {
           (one) => one.journal.prune({ beforeMs: 0, keep: 0 }),
           (one) => one.revision(),
           (one) => one.changes(undefined),
-          (one) => one.installationId('x'),
+          (one) => one.identity({ id: 'x' }),
         ];
         for (const call of calls) expect(await rejectionCode(call(store))).toBe('CANCELLED');
         const next = await reopen();

@@ -4,7 +4,7 @@ import { Conflict, LostLeadership, NotFound } from '../errors.ts';
 import type { JournalQuery } from '../journal.ts';
 import { assertKey, type CollectionName, type RecordKinds } from '../record-validators.ts';
 
-import type { LeaseRequest, Versioned } from '../store.ts';
+import type { LeaseRequest, StoreIdentity, Versioned } from '../store.ts';
 
 export interface StoredRecord {
   readonly key: string;
@@ -62,7 +62,7 @@ export class MemoryStoreState {
   #journal: JournalRow[] = [];
   #lastSequence = 0;
   #revision = 0;
-  #installationId: string | undefined;
+  identity: StoreIdentity = {};
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -93,14 +93,6 @@ export class MemoryStoreState {
 
   get revision(): number {
     return this.#revision;
-  }
-
-  get installationId(): string | undefined {
-    return this.#installationId;
-  }
-
-  set installationId(id: string) {
-    this.#installationId = id;
   }
 
   get(collection: CollectionName, key: string): StoredRecord | undefined {

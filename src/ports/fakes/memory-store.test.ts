@@ -60,8 +60,8 @@ describe('MemoryStore', () => {
     await store.leases.release(lease);
     await store.journal.append(aJournalEntry());
     await store.journal.prune({ beforeMs: 0, keep: 5 });
-    await store.installationId('i');
-    await store.installationId('j');
+    await store.identity({ id: 'i' });
+    await store.identity({ id: 'j' });
     expect(writes.map(({ target, action, key }) => `${target} ${action} ${key}`)).toEqual([
       'pools create a',
       'pools remove a',

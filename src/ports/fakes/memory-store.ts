@@ -16,7 +16,14 @@ import {
   type RecordKinds,
 } from '../record-validators.ts';
 
-import type { Collection, Store, StoreChanges, StoreLeases, Versioned } from '../store.ts';
+import type {
+  Collection,
+  Store,
+  StoreChanges,
+  StoreIdentity,
+  StoreLeases,
+  Versioned,
+} from '../store.ts';
 import type { StoreObserver, StoreWrite } from '../store-write.ts';
 import type { Validator } from '../validator.ts';
 import { type JournalRow, MemoryStoreState, type StoredRecord } from './memory-store-state.ts';
@@ -121,14 +128,15 @@ export class MemoryStore implements Store {
     };
   }
 
-  installationId(candidate: string): Promise<string> {
+  identity(candidate: StoreIdentity = {}): Promise<StoreIdentity> {
     return this.#run({ access: 'write' }, () => {
-      const known = this.#state.installationId;
-      if (known !== undefined) return { result: known };
-      this.#state.installationId = candidate;
+      const known = this.#state.identity;
+      const identity = { ...candidate, ...known };
+      if (Object.keys(identity).length === Object.keys(known).length) return { result: known };
+      this.#state.identity = identity;
       return {
-        result: candidate,
-        write: { target: 'installation', action: 'create', key: candidate },
+        result: identity,
+        write: { target: 'installation', action: 'create', key: identity.id ?? '' },
       };
     });
   }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from 'commander';
+import type { Machine, MachineId } from '../model/machine.ts';
+import { InvalidRequest, NotFound } from '../ports/errors.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import type { CommandHost } from './context.ts';
+import { formatTable } from './format-table.ts';
+import { runUntilDone } from './run-until-done.ts';
+import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
+import { withFleet } from './with-fleet.ts';
+
+interface ConfirmOptions extends ConfigOptions, TimeoutOptions {
+  readonly dryRun?: true;
+  readonly json?: true;
+}
+
+const REASON = 'confirmed as lost';
+
+export function addPoolConfirmLost(parent: Command, host: CommandHost): void {
+  const command = withTimeoutOption(
+    parent
+      .command('confirm-lost')
+      .description(
+        'delete the machines of a pool that seem lost and are kept because they are too many, and wait until they are gone',
+      )
+      .argument('<name>', 'name of the pool')
+      .option('--dry-run', 'only show these machines')
+      .option('--json', 'print JSON'),
+  );
+  withConfigOptions(command).action((name: string, options: ConfirmOptions) =>
+    withFleet(host, options, {
+      access: options.dryRun === true ? 'read' : 'drive',
+      use: (open) => confirmLost(host, open, { name, options }),
+    }),
+  );
+}
+
+interface ConfirmRequest {
+  readonly name: string;
+  readonly options: ConfirmOptions;
+}
+
+async function confirmLost(
+  host: CommandHost,
+  open: OpenFleet,
+  { name, options }: ConfirmRequest,
+): Promise<void> {
+  const print = (lost: KeptAsLost) =>
+    host.context.out(
+      options.json === true ? `${JSON.stringify(lost, null, 2)}\n` : render(lost.machines),
+    );
+  const first = await readLost(open, name);
+  if (options.dryRun === true) return print(first);
+  const ids = new Set<MachineId>();
+  const isUnfinished = ({ id, phase }: Machine) =>
+    ids.has(id) && phase !== 'gone' && phase !== 'failed';
+  await runUntilDone(host, open, {
+    regions: open.config.pools.find((pool) => pool.name === name)?.regions ?? [],
+    timeoutMs: parseTimeoutMs(options),
+    passesBeforeSubmit: 2,
+    isUnfinished,
+    submit: async () => {
+      // Machines may have come back since the last driver: the first pass finds them, the next one begins after that.
+      const lost = await readLost(open, name);
+      print(lost);
+      for (const { id } of lost.machines) ids.add(id);
+      await open.fleet.remove([...ids], { by: 'cli', reason: REASON });
+    },
+    isDone: async () => {
+      const { machines, openIntents } = await open.fleet.status();
+      return openIntents === 0 && !machines.some(isUnfinished);
+    },
+  });
+  if (options.json !== true) host.context.out(`${ids.size} machines are gone\n`);
+}
+
+interface KeptAsLost {
+  readonly since: number;
+  readonly machines: readonly Machine[];
+}
+
+async function readLost({ config, fleet }: OpenFleet, name: string): Promise<KeptAsLost> {
+  const { pools, machines } = await fleet.status();
+  const pool = pools.find((each) => each.name === name);
+  if (pool === undefined)
+    throw new NotFound('POOL_NOT_FOUND', `the config has no pool ${name}`, {
+      hint: `It has ${config.pools.map((each) => each.name).join(', ')}.`,
+    });
+  if (pool.lost === undefined)
+    throw new InvalidRequest('REQUEST_INVALID', `no machine of pool ${name} is kept as lost`, {
+      hint: 'To delete a machine whatever its state, run pvescaler machine delete.',
+    });
+  const ids = new Set(pool.lost.machines);
+  return { since: pool.lost.since, machines: machines.filter(({ id }) => ids.has(id)) };
+}
+
+function render(machines: readonly Machine[]): string {
+  const rows = machines.map(({ id, placement, nodeName }) => [
+    placement?.name ?? '',
+    id,
+    placement === undefined ? '' : `${placement.region}/${placement.vmId}`,
+    nodeName ?? '',
+  ]);
+  return formatTable([['MACHINE', 'ID', 'VM', 'NODE'], ...rows]);
+}
