@@ -4,6 +4,7 @@
 import type { Machine } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
+import { correctedTime } from '../records/future-times.ts';
 import { BootTimes, TaskPolling } from './polling.ts';
 import type { RegionReading } from './region-views.ts';
 
@@ -80,6 +81,20 @@ export class DriverState {
   readonly contestedLabels = new Map<string, string>();
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
+
+  /** After the wall clock was set back, times that are in the future by more than the skew count from now. */
+  correctFutureTimes(now: number): void {
+    const correct = (at: number) => correctedTime(at, now);
+    for (const times of [this.missingSince, this.nodeMissingSince, this.orphanedSince]) {
+      for (const [key, at] of times) times.set(key, correct(at));
+    }
+    for (const [id, { until, count }] of this.backoffs) {
+      this.backoffs.set(id, { until: correct(until), count });
+    }
+    this.clusterStaleAt = correct(this.clusterStaleAt);
+    this.sweptAt = correct(this.sweptAt);
+    this.prunedAt = correct(this.prunedAt);
+  }
 
   /** Removes everything about a machine whose record is removed. */
   forget(id: string): void {
