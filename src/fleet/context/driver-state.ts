@@ -43,13 +43,19 @@ export class DriverState {
   /** VMs that were inspected and are not ours, with their `vmFingerprint`. */
   readonly unmanaged = new Map<string, string>();
   /** What an inspection found about VMs without a record, by region and VM id, unless they are unmanaged. */
-  readonly inspected = new Map<string, 'unread' | 'undecided' | 'orphaned'>();
+  readonly inspected = new Map<string, 'unread' | 'undecided' | 'half-made' | 'orphaned'>();
   /** Orphaned VMs that are being removed. */
   get orphanedVms(): number {
     return [...this.inspected.values()].filter((finding) => finding === 'orphaned').length;
   }
   /** The running task of the removal of an orphaned VM, by region and VM id. */
   readonly orphanTasks = new Map<string, TaskRef>();
+  /** VM ids that Proxmox refused as taken, by region, with the time on the monotonic clock. */
+  readonly refusedVmIds = new Map<string, Map<number, number>>();
+  /** Since when the owner of a machine's VM cannot be determined, on the monotonic clock. */
+  readonly ownerUnknownSince = new Map<string, number>();
+  /** The same for VMs without a record that are being created, by region and VM id. */
+  readonly incompleteSince = new Map<string, number>();
   /** Addresses of VMs without a record, by region and VM id. */
   readonly addresses = new Map<string, KnownAddresses>();
   /** Storage of the boot disk of templates, by region and VM id; undefined for a template without one. */
@@ -102,6 +108,7 @@ export class DriverState {
       this.backoffs,
       this.recorded,
       this.missingSince,
+      this.ownerUnknownSince,
       this.nodeMissingSince,
       this.tokens,
       this.joinedByAgent,
