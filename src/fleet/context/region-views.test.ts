@@ -17,7 +17,7 @@ describe('readRegionViews', () => {
     const seen = await hypervisor.view();
     hypervisor.view = () => Promise.resolve({ ...seen, takenAt: clock.now() - ageMs });
     const hypervisors = new Map([['memory', hypervisor]]);
-    const { views, stale } = await readRegionViews({ hypervisors, clock }, undefined);
+    const { views, stale } = await readRegionViews({ hypervisors, clock });
     expect(stale).toEqual(expected);
     expect([...views.keys(), ...Object.keys(stale)]).toEqual(['memory']);
   });

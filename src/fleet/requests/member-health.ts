@@ -5,7 +5,7 @@ import type { ClusterNode } from '../../ports/cluster.ts';
 import { PvescalerError } from '../../ports/errors.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { FleetOptions } from '../context/options.ts';
-import { readRegionViews } from '../context/region-views.ts';
+import { recentRegionViews } from '../context/region-views.ts';
 import { vmsById } from '../context/taken.ts';
 
 /** Reads what this process can read now. What it cannot read is unknown. */
@@ -17,7 +17,7 @@ export async function readMemberHealth(
   signal: AbortSignal | undefined,
 ): Promise<HealthOf> {
   const [{ views }, nodes] = await Promise.all([
-    readRegionViews(options, signal),
+    recentRegionViews(options, { signal }, new Map()),
     readNodes(options, signal),
   ]);
   return (machine) => ({
