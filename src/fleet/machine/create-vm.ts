@@ -34,7 +34,7 @@ export async function startCreation(
   }
 }
 
-type OtherVm = Exclude<VmLookup, OwnVm>;
+export type OtherVm = Exclude<VmLookup, OwnVm>;
 
 /**
  * Proxmox refused to create the VM because its id is taken. An earlier call whose response was lost may have taken

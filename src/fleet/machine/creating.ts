@@ -13,6 +13,7 @@ import {
   handleVmIdTaken,
   isCloneInProgress,
   isVmIdTaken,
+  type OtherVm,
   releaseVmId,
   startCreation,
 } from './create-vm.ts';
@@ -23,31 +24,44 @@ const RECHECK_MS = 1_000;
 export async function creating(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const task = await reconcile.pollTask();
   if (task.state === 'running') return task.wait;
-  if (task.state === 'ended' && task.failure !== undefined && !isVmIdTaken(task.failure)) {
+  const failure = task.state === 'ended' ? task.failure : undefined;
+  if (failure !== undefined && !isVmIdTaken(failure)) {
     await reconcile.update({ task: undefined });
-    throw task.failure;
+    throw failure;
   }
   const lookup = await lookUpVm(reconcile);
   if (lookup.kind === 'ours') return reconcile.move('configuring');
-  if (task.state === 'ended' && task.failure !== undefined) {
-    return handleVmIdTaken(reconcile, lookup);
-  }
+  if (failure !== undefined) return handleVmIdTaken(reconcile, lookup);
+  return task.state === 'ended'
+    ? handleLostVm(reconcile, lookup)
+    : continueCreation(reconcile, lookup);
+}
+
+/** The task has created a VM that is not ours. */
+async function handleLostVm(
+  reconcile: MachineReconcile,
+  lookup: OtherVm,
+): Promise<ReconcileResult> {
+  if (lookup.kind === 'unreadable') throw lookup.error;
+  if (lookup.kind !== 'absent') return continueCreation(reconcile, lookup);
+  await reconcile.update({ task: undefined });
+  throw new NotFound('VM_NOT_FOUND', `VM ${reconcile.vm.vmId} was created and is gone again`);
+}
+
+async function continueCreation(
+  reconcile: MachineReconcile,
+  lookup: OtherVm,
+): Promise<ReconcileResult> {
   switch (lookup.kind) {
     case 'undecided':
       return requeue(RECHECK_MS, `VM ${reconcile.vm.vmId} is locked (${lookup.lock})`);
     case 'foreign':
       return releaseVmId(reconcile, lookup.reason);
+    // The call is refused if the VM exists.
     case 'unreadable':
-      if (task.state === 'ended') throw lookup.error;
-      return retryCreation(reconcile);
     case 'absent':
-      return task.state === 'ended' ? handleVanishedVm(reconcile) : retryCreation(reconcile);
+      return retryCreation(reconcile);
   }
-}
-
-async function handleVanishedVm(reconcile: MachineReconcile): Promise<ReconcileResult> {
-  await reconcile.update({ task: undefined });
-  throw new NotFound('VM_NOT_FOUND', `VM ${reconcile.vm.vmId} was created and is gone again`);
 }
 
 async function retryCreation(reconcile: MachineReconcile): Promise<ReconcileResult> {

@@ -14,7 +14,7 @@ import {
 } from '../context/machine-reconcile.ts';
 
 import { removeNode } from '../nodes/remove.ts';
-import { isCloneInProgress, isOwnCreationRunning } from './create-vm.ts';
+import { isCloneInProgress, isOwnCreationRunning, type OtherVm } from './create-vm.ts';
 import {
   halfMadeVmMessage,
   isOwnerUnknownFor,
@@ -39,9 +39,16 @@ export async function deleting(reconcile: MachineReconcile): Promise<ReconcileRe
   }
   if (reconcile.machine.task !== undefined) await reconcile.update({ task: undefined });
   const lookup = await lookUpVm(reconcile);
+  return lookup.kind === 'ours'
+    ? removeVm(reconcile, lookup, task.state === 'ended' ? task.kind : undefined)
+    : finishWithoutVm(reconcile, lookup);
+}
+
+async function finishWithoutVm(
+  reconcile: MachineReconcile,
+  lookup: OtherVm,
+): Promise<ReconcileResult> {
   switch (lookup.kind) {
-    case 'ours':
-      return removeVm(reconcile, lookup, task.state === 'ended' ? task.kind : undefined);
     case 'undecided':
       return waitForLock(reconcile, lookup.lock);
     case 'unreadable':

@@ -31,9 +31,10 @@ function startTask({ hypervisor, clock }: TestFleet, subject: number): void {
 
 /** From now on the credentials may not read the VM: it is not in the view, and its configuration is refused. */
 function hideVm({ hypervisor }: TestFleet, hidden: number): () => void {
-  const { view, vmConfig } = hypervisor;
+  const view = hypervisor.view.bind(hypervisor);
+  const vmConfig = hypervisor.vmConfig.bind(hypervisor);
   hypervisor.view = async (options) => {
-    const seen = await view.call(hypervisor, options);
+    const seen = await view(options);
     return {
       ...seen,
       vms: seen.vms.filter(({ vmId }) => vmId !== hidden),
@@ -41,7 +42,7 @@ function hideVm({ hypervisor }: TestFleet, hidden: number): () => void {
     };
   };
   hypervisor.vmConfig = (vm, options) => {
-    if (vm.vmId !== hidden) return vmConfig.call(hypervisor, vm, options);
+    if (vm.vmId !== hidden) return vmConfig(vm, options);
     const message = `Permission check failed (/vms/${hidden}, VM.Audit)`;
     return Promise.reject(new Unauthorized('PERMISSION_MISSING', message));
   };
