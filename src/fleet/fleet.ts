@@ -10,6 +10,7 @@ import { type DriverOptions, runDriver } from './driver/run-driver.ts';
 import { RecordCache } from './records/record-cache.ts';
 import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
 import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';
+import { readMemberHealth } from './requests/member-health.ts';
 import { type FleetStatus, readStatus } from './requests/status.ts';
 
 export interface Fleet extends FleetClient {
@@ -42,7 +43,10 @@ export function createFleet(options: FleetOptions): Fleet {
   const errors: unknown[] = [];
   const reconciler = new Reconciler(engine, { onError: (error) => errors.push(error) });
   return {
-    ...createFleetClient({ ...options, pools }, cache),
+    ...createFleetClient(
+      { ...options, pools, readHealth: (signal) => readMemberHealth(options, signal) },
+      cache,
+    ),
     poolLimits: Object.fromEntries(
       Object.values(pools).map(({ name, limits, size }) => [name, { name, limits, size }]),
     ),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pool is made of: its expected nodes (labels, taints, capacity, learned allocatable), its limits and its members.
 // Pure: no clock, no I/O. Start reading at template-node.ts.
+export { type MemberHealth, sortForDeletion } from './deletion-order.ts';
 export {
   checkLimits,
   countAllowed,
@@ -10,7 +11,6 @@ export {
   type Member,
   maxMachines,
   type PoolLimits,
-  sortForDeletion,
 } from './limits.ts';
 export { describeDifference, sizeKey } from './resources.ts';
 export { type TemplateNode, templateNode } from './template-node.ts';

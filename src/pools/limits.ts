@@ -6,7 +6,6 @@ import {
   type Machine,
   type MachineId,
   type MachineSize,
-  PHASES,
   type Phase,
 } from '../model/machine.ts';
 
@@ -110,12 +109,4 @@ export function listMembers(
     .filter(({ id }) => !isDeletionRequested(id))
     .map((member) => ({ ...member, phase: undefined }));
   return [...unrecorded, ...recorded];
-}
-
-/** The member with the least progress first; among equals the youngest. */
-export function sortForDeletion(members: readonly Member[]): readonly Member[] {
-  const progress = ({ phase }: Member) => (phase === undefined ? -1 : PHASES.indexOf(phase));
-  return members.toSorted(
-    (a, b) => progress(a) - progress(b) || b.requestedAt - a.requestedAt || (a.id < b.id ? -1 : 1),
-  );
 }

@@ -2,6 +2,7 @@
 // A pool whose new machines keep failing creates none for a while, longer after each failure.
 import type { PoolBackoff } from '../../model/pool.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { FleetSettings } from '../context/settings.ts';
 
 interface CreationError {
   readonly code: string;
@@ -37,11 +38,28 @@ function nextBackoff(
   last: PoolBackoff | undefined,
   { isNew, code, message }: CreationError & { readonly isNew: boolean },
 ): PoolBackoff {
-  const { initialMs, maxMs } = settings.backoff;
   const failures = (last?.failures ?? 0) + (isNew ? 1 : 0);
-  const pauseMs = Math.min(initialMs * 2 ** (failures - 1), maxMs);
-  const until = Math.max(last?.until ?? 0, now + pauseMs);
+  const until = Math.max(last?.until ?? 0, now + pauseMs(settings, failures));
   return { failures, since: last?.since ?? now, until, code, message };
+}
+
+function pauseMs({ backoff }: FleetSettings, failures: number): number {
+  return Math.min(backoff.initialMs * 2 ** (failures - 1), backoff.maxMs);
+}
+
+/** Shortens a back-off that ends later than its pause from now: the clock was ahead when it began. */
+export async function limitBackoff(context: ReconcileContext, pool: string): Promise<void> {
+  if (context.records.pool(pool).backoff === undefined) return;
+  await context.records.changePool(pool, (state) => {
+    const { backoff } = state;
+    if (backoff === undefined) return undefined;
+    const until = context.now + pauseMs(context.settings, backoff.failures);
+    if (backoff.until <= until) return undefined;
+    return {
+      ...state,
+      backoff: { ...backoff, since: Math.min(backoff.since, context.now), until },
+    };
+  });
 }
 
 export function backoffOf(context: ReconcileContext, pool: string): PoolBackoff | undefined {

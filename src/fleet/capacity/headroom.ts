@@ -17,7 +17,7 @@ import type { RegionView } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
-import { takenInView, vmIdsOfNodes } from '../context/taken.ts';
+import { refusedVmIds, takenInView, vmIdsOfNodes } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesBeside, freeAddresses } from './addresses.ts';
 import { backoffOf } from './backoff.ts';
@@ -128,6 +128,7 @@ function countFreeIds(context: ReconcileContext, view: RegionView): number {
     if (id >= from && id <= to) taken.add(id);
   };
   for (const id of takenInView(view).vmIds) take(id);
+  for (const id of refusedVmIds(context, view.region)) take(id);
   for (const id of vmIdsOfNodes(knownNodes(context.clusterReading), view.region)) take(id);
   for (const machine of context.records.machines) {
     const { placement } = machine;

@@ -21,7 +21,13 @@ import type { RegionView } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings, RegionSettings } from '../context/settings.ts';
-import { namesOfNodes, providerIdsOf, takenInView, vmIdsOfNodes } from '../context/taken.ts';
+import {
+  namesOfNodes,
+  providerIdsOf,
+  refusedVmIds,
+  takenInView,
+  vmIdsOfNodes,
+} from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import type { MachineIndex } from '../records/machine-index.ts';
 import { addressesFor } from './addresses.ts';
@@ -228,10 +234,15 @@ function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice {
   const range = context.region(region).vmIds;
   const taken = takenInView(view).vmIds;
   const named = vmIdsOfNodes(knownNodes(clusterReading), region);
+  const refused = refusedVmIds(context, region);
   const last = records.usage.lastVmId(region, range) ?? highestTakenVmId({ takenVmIds, range });
   const vmId = nextFreeVmId(
     { range, last },
-    (id) => taken.has(id) || named.has(id) || records.index.isVmIdHeld(region, id, now),
+    (id) =>
+      taken.has(id) ||
+      refused.has(id) ||
+      named.has(id) ||
+      records.index.isVmIdHeld(region, id, now),
   );
   if (vmId !== undefined) return { chosen: true, vmId };
   // Counting what holds the ids is only needed for the reason of the refusal.
@@ -239,7 +250,7 @@ function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice {
   return chooseVmId({
     region,
     range,
-    takenVmIds,
+    takenVmIds: [...takenVmIds, ...refused],
     machines: records.machines,
     nodeProviderIds,
     now,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { formatMarker } from '../../model/marker.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 import { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
+import { aMachineId } from '../../ports/fakes/sample-records.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import type { FleetSettings } from '../context/settings.ts';
 import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
@@ -54,6 +56,30 @@ describe('takenAddresses', () => {
     await testFleet.fleet.scaleTo('workers', 2, REASON);
     await onePass(testFleet.fleet, testFleet);
     expect(await addressesOf(testFleet)).toEqual(['10.10.10.12/24', '10.10.10.13/24']);
+  });
+
+  it('an address in the marker of a machine of another cluster is not assigned', async () => {
+    const testFleet = aTestFleet(settings);
+    putUnmanagedVm(testFleet, 100, undefined);
+    const marker = formatMarker({
+      cluster: 'c0ffee00-0000-4000-8000-000000000002',
+      pool: 'workers',
+      machine: aMachineId(3),
+      vmId: 100,
+      createdAtSeconds: 1,
+      addresses: ['10.10.10.11/24'],
+    });
+    testFleet.hypervisor.state.vms.get(100)?.options.set('description', marker);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await addressesOf(testFleet)).toEqual(['10.10.10.12/24']);
+  });
+
+  it('an address in the configuration of an unmanaged VM is no headroom', async () => {
+    const testFleet = aTestFleet(settings);
+    putUnmanagedVm(testFleet, 100, '10.10.10.11');
+    await onePass(testFleet.fleet, testFleet);
+    expect(testFleet.fleet.forecast.headroom('workers')?.machines).toBe(5);
   });
 
   it('the configuration of a VM is read once, and again when its summary changes', async () => {

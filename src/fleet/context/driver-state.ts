@@ -4,6 +4,7 @@
 import type { Machine } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
+import { correctedTime } from '../records/future-times.ts';
 import { DriverTime } from './driver-time.ts';
 import { BootTimes, TaskPolling } from './polling.ts';
 import type { RegionReading } from './region-views.ts';
@@ -43,13 +44,19 @@ export class DriverState {
   /** VMs that were inspected and are not ours, with their `vmFingerprint`. */
   readonly unmanaged = new Map<string, string>();
   /** What an inspection found about VMs without a record, by region and VM id, unless they are unmanaged. */
-  readonly inspected = new Map<string, 'unread' | 'undecided' | 'orphaned'>();
+  readonly inspected = new Map<string, 'unread' | 'undecided' | 'half-made' | 'orphaned'>();
   /** Orphaned VMs that are being removed. */
   get orphanedVms(): number {
     return [...this.inspected.values()].filter((finding) => finding === 'orphaned').length;
   }
   /** The running task of the removal of an orphaned VM, by region and VM id. */
   readonly orphanTasks = new Map<string, TaskRef>();
+  /** VM ids that Proxmox refused as taken, by region, with the time on the monotonic clock. */
+  readonly refusedVmIds = new Map<string, Map<number, number>>();
+  /** Since when the owner of a machine's VM cannot be determined, on the monotonic clock. */
+  readonly ownerUnknownSince = new Map<string, number>();
+  /** The same for VMs without a record that are being created, by region and VM id. */
+  readonly incompleteSince = new Map<string, number>();
   /** Addresses of VMs without a record, by region and VM id. */
   readonly addresses = new Map<string, KnownAddresses>();
   /** Storage of the boot disk of templates, by region and VM id; undefined for a template without one. */
@@ -90,12 +97,27 @@ export class DriverState {
     this.provisioningTime = new DriverTime(previousEndedAt);
   }
 
+  /** After the wall clock was set back, times that are in the future by more than the skew count from now. */
+  correctFutureTimes(now: number): void {
+    const correct = (at: number) => correctedTime(at, now);
+    for (const times of [this.missingSince, this.nodeMissingSince, this.orphanedSince]) {
+      for (const [key, at] of times) times.set(key, correct(at));
+    }
+    for (const [id, { until, count }] of this.backoffs) {
+      this.backoffs.set(id, { until: correct(until), count });
+    }
+    this.clusterStaleAt = correct(this.clusterStaleAt);
+    this.sweptAt = correct(this.sweptAt);
+    this.prunedAt = correct(this.prunedAt);
+  }
+
   /** Removes everything about a machine whose record is removed. */
   forget(id: string): void {
     const byMachine = [
       this.backoffs,
       this.recorded,
       this.missingSince,
+      this.ownerUnknownSince,
       this.nodeMissingSince,
       this.tokens,
       this.joinedByAgent,

@@ -2,10 +2,26 @@
 import { describe, expect, it } from 'vitest';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
+import { aTestFleet } from '../testing/test-fleet.ts';
 import { DriverState } from './driver-state.ts';
-import { recentRegionViews } from './region-views.ts';
+import { readRegionViews, recentRegionViews } from './region-views.ts';
 
 const MINUTE_MS = 60_000;
+
+describe('readRegionViews', () => {
+  it.each([
+    [MINUTE_MS, {}],
+    [MINUTE_MS + 1, { memory: 'its view is too old' }],
+  ])('a view that is %d ms old is usable up to one minute', async (ageMs, expected) => {
+    const { clock, hypervisor } = aTestFleet();
+    const seen = await hypervisor.view();
+    hypervisor.view = () => Promise.resolve({ ...seen, takenAt: clock.now() - ageMs });
+    const hypervisors = new Map([['memory', hypervisor]]);
+    const { views, stale } = await readRegionViews({ hypervisors, clock });
+    expect(stale).toEqual(expected);
+    expect([...views.keys(), ...Object.keys(stale)]).toEqual(['memory']);
+  });
+});
 
 describe('recentRegionViews', () => {
   it('reuses views that are recent, and reads them again when they are old, even after the wall clock was set back', async () => {

@@ -3,8 +3,10 @@
 import { VMID_LABEL } from '../../bootstrap/index.ts';
 import { readProviderId } from '../../model/provider-id.ts';
 import { vmIdsNamedByNodes } from '../../placement/index.ts';
+import type { Clock } from '../../ports/clock.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
+import type { DriverState } from './driver-state.ts';
 
 interface TakenInView {
   readonly vmIds: ReadonlySet<number>;
@@ -21,6 +23,21 @@ export function takenInView(view: RegionView): TakenInView {
   const taken = { vmIds: new Set(view.takenVmIds), names: new Set(names) };
   inViews.set(view, taken);
   return taken;
+}
+
+/** How long an id that Proxmox refused is not tried again, although no VM with it is visible. */
+const REFUSED_ID_MS = 60 * 60_000;
+
+/** VM ids that belong to VMs or containers which the credentials may not see. */
+export function refusedVmIds(
+  { state, clock }: { readonly state: DriverState; readonly clock: Pick<Clock, 'monotonic'> },
+  region: string,
+): ReadonlySet<number> {
+  const refused = state.refusedVmIds.get(region) ?? new Map<number, number>();
+  for (const [vmId, at] of refused) {
+    if (clock.monotonic() - at > REFUSED_ID_MS) refused.delete(vmId);
+  }
+  return new Set(refused.keys());
 }
 
 const byIds = new WeakMap<RegionView, ReadonlyMap<number, VmSummary>>();

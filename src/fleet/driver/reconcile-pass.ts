@@ -22,6 +22,7 @@ import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
 import { adoptVms } from '../recovery/adopt.ts';
 import { collectGarbage, removeOrphanedSeeds } from '../recovery/cleanup.ts';
+import { correctFutureTimes } from '../recovery/correct-times.ts';
 
 import { applyIntents, maintainMinimum } from './apply-intents.ts';
 
@@ -69,6 +70,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const reads = [...readTemplates(context, parts.jobs), ...readAddresses(context, parts.jobs)];
   await parts.jobs.settle(reads);
   await parts.exclusive(async () => {
+    await correctFutureTimes(context, queue);
     await applyIntents(context, queue);
     await maintainMinimum(context);
     await applyIntents(context, queue);

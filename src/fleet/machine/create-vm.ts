@@ -9,24 +9,66 @@ import {
   DONE,
   type MachineReconcile,
   type ReconcileResult,
+  requeue,
 } from '../context/machine-reconcile.ts';
 
 import type { ImageSettings, PoolSettings } from '../context/settings.ts';
-import { lookUpVm } from './own-vm.ts';
+import { lookUpVm, type OwnVm, type VmLookup } from './own-vm.ts';
 import { hardwareOf, markerOf, tagsOf } from './vm-identity.ts';
+
+const RECHECK_MS = 1_000;
 
 export async function startCreation(
   reconcile: MachineReconcile,
   pool: PoolSettings,
+  { isFirstCall } = { isFirstCall: false },
 ): Promise<ReconcileResult> {
   try {
     return await reconcile.recordTask(await createOrClone(reconcile, pool));
   } catch (error) {
     if (!isVmIdTaken(error)) throw error;
     const lookup = await lookUpVm(reconcile);
-    if (lookup.kind === 'absent') return releaseVmId(reconcile, 'it is in use, but not by a VM');
-    return CONTINUE;
+    if (lookup.kind === 'ours') return CONTINUE;
+    if (isFirstCall) return releaseVmId(reconcile, takenReason(lookup));
+    return handleVmIdTaken(reconcile, lookup);
   }
+}
+
+export type OtherVm = Exclude<VmLookup, OwnVm>;
+
+/**
+ * Proxmox refused to create the VM because its id is taken. An earlier call whose response was lost may have taken
+ * effect: as long as its task may run, the VM may become ours.
+ */
+export async function handleVmIdTaken(
+  reconcile: MachineReconcile,
+  lookup: OtherVm,
+): Promise<ReconcileResult> {
+  const isUnknown = lookup.kind === 'undecided' || lookup.kind === 'unreadable';
+  return isUnknown && (await isOwnCreationRunning(reconcile))
+    ? requeue(RECHECK_MS, `VM ${reconcile.vm.vmId} is being created`)
+    : releaseVmId(reconcile, takenReason(lookup));
+}
+
+function takenReason(lookup: OtherVm): string {
+  switch (lookup.kind) {
+    case 'absent':
+      return 'it is in use, but not by a VM';
+    case 'foreign':
+      return lookup.reason;
+    case 'undecided':
+      return `another user creates a VM with it, lock ${lookup.lock}`;
+    case 'unreadable':
+      return `the VM that has it cannot be read: ${lookup.error.message}`;
+  }
+}
+
+/** Whether a task that no record names may be creating the machine's VM. */
+export async function isOwnCreationRunning(reconcile: MachineReconcile): Promise<boolean> {
+  const { hypervisor, vm, context, pool } = reconcile;
+  const running = await hypervisor.runningTasks(vm.host, 'create', context.readOptions);
+  if (running.some(({ subject }) => subject === vm.vmId)) return true;
+  return isCloneInProgress(reconcile, pool);
 }
 
 function createOrClone(reconcile: MachineReconcile, pool: PoolSettings): Promise<TaskRef> {
@@ -106,6 +148,11 @@ export async function releaseVmId(
   reason: string,
 ): Promise<ReconcileResult> {
   const { vmId } = reconcile.vm;
+  const { clock, state } = reconcile.context;
+  const { region } = reconcile.placement;
+  const refused = state.refusedVmIds.get(region) ?? new Map<number, number>();
+  state.refusedVmIds.set(region, refused.set(vmId, clock.monotonic()));
+  state.ownerUnknownSince.delete(reconcile.id);
   await reconcile.record({
     kind: 'saw',
     reason: 'VmIdLost',

@@ -2,6 +2,7 @@
 // deleting → gone, or failed where the creation failed. Marks the VM, shuts it down, stops and destroys it, verifies
 // that it is gone, then removes everything else that belonged to the machine. A VM that is not ours is left alone.
 import type { TaskKind } from '../../model/machine.ts';
+import type { PvescalerError } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import {
   CONTINUE,
@@ -13,14 +14,21 @@ import {
 } from '../context/machine-reconcile.ts';
 
 import { removeNode } from '../nodes/remove.ts';
-import { isCloneInProgress } from './create-vm.ts';
-import { lookUpVm, type OwnVm, writeMilestone } from './own-vm.ts';
+import { isCloneInProgress, isOwnCreationRunning, type OtherVm } from './create-vm.ts';
+import {
+  halfMadeVmMessage,
+  isOwnerUnknownFor,
+  lookUpVm,
+  type OwnVm,
+  writeMilestone,
+} from './own-vm.ts';
 import { deleteSeed, isUploadInProgress } from './seed-volume.ts';
 
 /** After this many errors the VM is stopped without a shutdown. */
 const MAX_SHUTDOWN_ATTEMPTS = 3;
 const RECHECK_MS = 1_000;
 const LOCK_RECHECK_MS = 10_000;
+const MAX_UNREADABLE_MS = 60_000;
 
 export async function deleting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   if (reconcile.machine.placement === undefined) return finishDeletion(reconcile);
@@ -31,11 +39,20 @@ export async function deleting(reconcile: MachineReconcile): Promise<ReconcileRe
   }
   if (reconcile.machine.task !== undefined) await reconcile.update({ task: undefined });
   const lookup = await lookUpVm(reconcile);
+  return lookup.kind === 'ours'
+    ? removeVm(reconcile, lookup, task.state === 'ended' ? task.kind : undefined)
+    : finishWithoutVm(reconcile, lookup);
+}
+
+async function finishWithoutVm(
+  reconcile: MachineReconcile,
+  lookup: OtherVm,
+): Promise<ReconcileResult> {
   switch (lookup.kind) {
-    case 'ours':
-      return removeVm(reconcile, lookup, task.state === 'ended' ? task.kind : undefined);
     case 'undecided':
       return waitForLock(reconcile, lookup.lock);
+    case 'unreadable':
+      return handleUnreadable(reconcile, lookup.error);
     case 'foreign':
       await recordLeftAlone(reconcile, lookup.reason);
       return finishDeletion(reconcile, { keepsNode: lookup.isSameVm });
@@ -124,18 +141,42 @@ async function waitForLock(reconcile: MachineReconcile, lock: string): Promise<R
     kind: 'failed',
     subject: { pool: reconcile.machine.pool, machine: reconcile.id, host },
     reason: 'HalfMadeVm',
-    message: `VM ${vmId} has the lock '${lock}' and no task of ours creates it; unless another user does, run 'qm unlock ${vmId}' and 'qm destroy ${vmId} --destroy-unreferenced-disks 1' on ${host}`,
+    message: halfMadeVmMessage(reconcile.vm, lock),
   });
   return requeue(LOCK_RECHECK_MS, `VM ${vmId} keeps its lock (${lock})`);
 }
 
 /** A clone task does not name the VM that it creates: any clone on the host may be the one. */
 async function isCreationRunning(reconcile: MachineReconcile): Promise<boolean> {
-  const { hypervisor, vm, context, pool } = reconcile;
-  const created = await hypervisor.runningTasks(vm.host, 'create', context.readOptions);
-  if (created.some(({ subject }) => subject === vm.vmId)) return true;
-  const cloned = await hypervisor.runningTasks(vm.host, 'clone', context.readOptions);
-  return cloned.length > 0 || isCloneInProgress(reconcile, pool);
+  if (await isOwnCreationRunning(reconcile)) return true;
+  const { hypervisor, vm, context } = reconcile;
+  return (await hypervisor.runningTasks(vm.host, 'clone', context.readOptions)).length > 0;
+}
+
+/**
+ * Nothing is decided for a minute: a host whose cluster file system restarts refuses everything for a moment. A VM that
+ * was never seen as ours is another user's; if it is ours after all, it is found as an orphan once it can be read.
+ */
+async function handleUnreadable(
+  reconcile: MachineReconcile,
+  error: PvescalerError,
+): Promise<ReconcileResult> {
+  if (!isOwnerUnknownFor(reconcile, MAX_UNREADABLE_MS)) throw error;
+  if (reconcile.machine.configured !== true && !(await isOwnCreationRunning(reconcile))) {
+    await recordLeftAlone(
+      reconcile,
+      `it was never configured and cannot be read: ${error.message}`,
+    );
+    return finishDeletion(reconcile);
+  }
+  const { vmId, host } = reconcile.vm;
+  await reconcile.context.recordOnce(reconcile.id, {
+    kind: 'failed',
+    subject: { pool: reconcile.machine.pool, machine: reconcile.id, host },
+    reason: 'VmUnreadable',
+    message: `VM ${vmId} cannot be deleted because it cannot be read: ${error.message}; grant VM.Audit, VM.Config.Options, VM.PowerMgmt and VM.Allocate on /vms/${vmId}`,
+  });
+  return requeue(LOCK_RECHECK_MS, `VM ${vmId} cannot be read`);
 }
 
 function recordLeftAlone(reconcile: MachineReconcile, reason: string): Promise<void> {

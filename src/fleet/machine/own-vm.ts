@@ -3,8 +3,8 @@
 // lookup is repeated before every change and every destruction.
 import type { Machine, Phase } from '../../model/machine.ts';
 import { type Marker, type Owner, verifyOwnership, withMarker } from '../../model/marker.ts';
-import { Conflict, NotFound } from '../../ports/errors.ts';
-import type { VmConfig } from '../../ports/hypervisor.ts';
+import { Conflict, NotFound, PvescalerError } from '../../ports/errors.ts';
+import type { VmConfig, VmRef } from '../../ports/hypervisor.ts';
 import { isVmGone } from '../context/machine-error.ts';
 import {
   CONTINUE,
@@ -23,13 +23,33 @@ export type VmLookup =
   | { readonly kind: 'absent' }
   /** It is being created or restored: its owner is not known until the lock is released. */
   | { readonly kind: 'undecided'; readonly lock: string }
+  /** The credentials lack the privilege to read it, as for a VM of another user. */
+  | { readonly kind: 'unreadable'; readonly error: PvescalerError }
   | OwnVm
   /** `isSameVm`: it is still the machine's VM, but a person has taken it over. */
   | { readonly kind: 'foreign'; readonly reason: string; readonly isSameVm: boolean };
 
 export async function lookUpVm(reconcile: MachineReconcile): Promise<VmLookup> {
+  const lookup = await readVm(reconcile);
+  if (lookup.kind !== 'undecided' && lookup.kind !== 'unreadable') {
+    reconcile.context.state.ownerUnknownSince.delete(reconcile.id);
+  }
+  return lookup;
+}
+
+/** Whether `lookUpVm` could not determine the VM's owner for that long. */
+export function isOwnerUnknownFor({ id, context }: MachineReconcile, ms: number): boolean {
+  const { ownerUnknownSince } = context.state;
+  const now = context.clock.monotonic();
+  const since = ownerUnknownSince.get(id) ?? now;
+  ownerUnknownSince.set(id, since);
+  return now - since >= ms;
+}
+
+async function readVm(reconcile: MachineReconcile): Promise<VmLookup> {
   const config = await readConfig(reconcile);
   if (config === undefined) return { kind: 'absent' };
+  if (config instanceof PvescalerError) return { kind: 'unreadable', error: config };
   const { cluster } = reconcile.context.settings;
   const { region } = reconcile.placement;
   const lookup = classifyVm(config, reconcile.machine, { cluster, region });
@@ -86,6 +106,8 @@ export async function lookUpOwnVm(reconcile: MachineReconcile): Promise<OwnVm> {
   switch (lookup.kind) {
     case 'ours':
       return lookup;
+    case 'unreadable':
+      throw lookup.error;
     case 'undecided':
       // A backup may be being restored in its place; afterwards it is ours or not.
       throw new Conflict('VM_LOCKED', `VM ${vmId} is locked (${lookup.lock})`);
@@ -96,13 +118,21 @@ export async function lookUpOwnVm(reconcile: MachineReconcile): Promise<OwnVm> {
   }
 }
 
-async function readConfig(reconcile: MachineReconcile): Promise<VmConfig | undefined> {
+async function readConfig(
+  reconcile: MachineReconcile,
+): Promise<VmConfig | PvescalerError | undefined> {
   try {
     return await reconcile.hypervisor.vmConfig(reconcile.vm, reconcile.context.readOptions);
   } catch (error) {
     if (isVmGone(error)) return undefined;
+    if (error instanceof PvescalerError && error.code === 'PERMISSION_MISSING') return error;
     throw error;
   }
+}
+
+/** What to do about a VM whose creation died: it keeps its lock, which only root can remove. */
+export function halfMadeVmMessage({ vmId, host }: VmRef, lock: string): string {
+  return `VM ${vmId} has the lock '${lock}' and no task of ours creates it; unless another user does, run 'qm unlock ${vmId}' and 'qm destroy ${vmId} --destroy-unreferenced-disks 1' on ${host}`;
 }
 
 function classifyVm(config: VmConfig, machine: Machine, owner: Owner): VmLookup {

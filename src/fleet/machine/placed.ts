@@ -19,5 +19,5 @@ export async function placed(reconcile: MachineReconcile): Promise<ReconcileResu
   // The next pass applies the cancellation.
   if (reconcile.context.records.isDeletionRequested(reconcile.id)) return DONE;
   await reconcile.move('creating');
-  return startCreation(reconcile, pool);
+  return startCreation(reconcile, pool, { isFirstCall: true });
 }

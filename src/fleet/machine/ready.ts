@@ -31,6 +31,8 @@ export async function ready(reconcile: MachineReconcile): Promise<ReconcileResul
       return maintain(reconcile);
     case 'undecided':
       return requeue(MISSING_RECHECK_MS, `its VM is locked (${lookup.lock})`);
+    case 'unreadable':
+      throw lookup.error;
     case 'foreign':
       return handleMissingVm(reconcile, {
         why: `its VM id belongs to another VM: ${lookup.reason}`,

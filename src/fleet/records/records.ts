@@ -157,9 +157,16 @@ export class Records {
       if (lease.machine !== machine || lease.releasedAt !== undefined) continue;
       const key = addressLeaseKey(lease.region, lease.address);
       if (kept.includes(key)) continue;
-      const released = { ...lease, releasedAt: this.#now() };
-      await this.#cache.addresses.put(key, released, this.#fence);
+      await this.putReleased({ ...lease, releasedAt: this.#now() });
     }
+  }
+
+  putReleased(lease: AddressLease & { readonly releasedAt: number }): Promise<void> {
+    return this.#cache.addresses.put(
+      addressLeaseKey(lease.region, lease.address),
+      lease,
+      this.#fence,
+    );
   }
 
   removeAddress(lease: AddressLease): Promise<void> {

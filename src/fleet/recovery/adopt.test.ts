@@ -5,7 +5,13 @@ import { formatMarker, type Marker } from '../../model/marker.ts';
 import { Unauthorized } from '../../ports/errors.ts';
 import { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
-import { aPool, CLUSTER, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
+import {
+  aPool,
+  CLUSTER,
+  STATIC_NETWORK,
+  someSettings,
+  templateSource,
+} from '../testing/settings.ts';
 import {
   addressesInUse,
   aFleet,
@@ -107,6 +113,23 @@ describe('adoptVms: a VM whose marker says that it was ready', () => {
     expect(await machinesIn(testFleet.store)).toEqual([]);
     expect(existingResources(testFleet.hypervisor).vms).toEqual([vmId]);
   });
+});
+
+describe('adoptVms: a VM with our marker and the SMBIOS UUID of another VM', () => {
+  it.each([
+    ['running', false],
+    ['stopped', true],
+  ] as const)(
+    'while it is %s, is adopted: %s (a clone starts only with our UUID)',
+    async (power, isAdopted) => {
+      const testFleet = aTestFleet(someSettings([aPool({ source: templateSource() })]));
+      putVm(testFleet, markerFor(1_280), power);
+      testFleet.hypervisor.state.vms.get(1_280)?.options.set('smbios1', `uuid=${aMachineId(9)}`);
+      await runPasses(testFleet, 30);
+      expect(await phasesIn(testFleet.store)).toEqual(isAdopted ? ['ready'] : []);
+      expect(existingResources(testFleet.hypervisor).vms).toEqual([1_280]);
+    },
+  );
 });
 
 describe('adoptVms: static addresses', () => {

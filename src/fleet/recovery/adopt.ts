@@ -11,6 +11,7 @@ import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import { DONE, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { adoptedMachine } from './adopted-machine.ts';
+import { mayBecomeOurs } from './incomplete-vm.ts';
 import { removeOrphanedVm } from './remove-orphaned-vm.ts';
 
 /**
@@ -48,7 +49,8 @@ function decide(context: ReconcileContext, view: RegionView): boolean {
   const { region } = view;
   const open = candidates(context, view).filter((vm) => !isKnownUnmanaged(context, region, vm));
   const findings = open.map((vm) => context.state.inspected.get(`${region}/${vm.vmId}`));
-  if (findings.every((finding) => finding === 'orphaned')) context.undecided.delete(region);
+  const isDecided = findings.every((one) => one === 'orphaned' || one === 'half-made');
+  if (isDecided) context.undecided.delete(region);
   const unread = open.find((_, at) => findings[at] === undefined || findings[at] === 'unread');
   if (unread !== undefined) context.unreadVms.set(region, unread);
   return !findings.includes(undefined);
@@ -88,7 +90,7 @@ async function inspectVm(
   const config = await configOf(context, region, vm);
   if (config === 'gone') return forgetUnlessInView(context, region, vm);
   if (config === undefined || config.isBeingCreated) {
-    inspected.set(key, config === undefined ? 'unread' : 'undecided');
+    inspected.set(key, await findingOf(context, region, config));
     return DONE;
   }
   // Until it is adopted, found to be unmanaged or orphaned; also while that fails.
@@ -108,6 +110,11 @@ async function inspectVm(
   inspected.delete(key);
   await recordUnmanaged(context, region, config);
   return DONE;
+}
+
+async function findingOf(context: ReconcileContext, region: string, config: VmConfig | undefined) {
+  if (config === undefined) return 'unread';
+  return (await mayBecomeOurs(context, region, config)) ? 'undecided' : 'half-made';
 }
 
 /** The VM was deleted since the view was read: it is decided until a view shows something else. */

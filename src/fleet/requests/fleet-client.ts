@@ -18,6 +18,7 @@ import type { Random } from '../../ports/random.ts';
 import type { Store } from '../../ports/store.ts';
 import { type FleetView, RecordCache } from '../records/record-cache.ts';
 import { newMachineId } from '../records/records.ts';
+import type { ReadHealth } from './member-health.ts';
 
 export interface FleetClient {
   /** The records in memory, read-only. Writes of other processes are visible after `refresh`. */
@@ -67,6 +68,8 @@ interface RequestOptions {
   readonly clock: Pick<Clock, 'now'>;
   readonly random: Random;
   readonly pools: Readonly<Record<string, PoolLimits>>;
+  /** For the choice of machines to delete; absent: only their records decide. */
+  readonly readHealth?: ReadHealth | undefined;
 }
 
 export interface Accepted {
@@ -140,10 +143,25 @@ class Requests {
     }
     const members = this.#cache.index.membersOf(name);
     if (members.length <= size) return this.#request(name, size - members.length, why);
-    const machines = sortForDeletion(members)
-      .slice(0, members.length - size)
-      .map(({ id }) => id);
+    const machines = await this.#chooseToDelete(name, size, why);
+    if (machines.length === 0) return NOTHING;
     return this.#write({ ...this.#common(name, why), kind: 'delete', machines }, why);
+  }
+
+  /** The machines beyond `size`, the least useful first. */
+  async #chooseToDelete(
+    name: string,
+    size: number,
+    { signal }: RequestReason,
+  ): Promise<readonly MachineId[]> {
+    const { machines, index } = this.#cache;
+    const healthOf = size === 0 ? undefined : await this.#options.readHealth?.(signal);
+    // Reading regions and cluster may have taken long.
+    if (healthOf !== undefined) await this.#cache.refresh();
+    const members = index.membersOf(name);
+    return sortForDeletion(members, (id) => healthOf?.(machines.get(id)) ?? {})
+      .slice(0, Math.max(0, members.length - size))
+      .map(({ id }) => id);
   }
 
   async #cancel(name: string, count: number, why: RequestReason): Promise<Accepted> {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { countOutcomes } from '../../ports/contract/store-fixture.contract.ts';
-import { NoCapacity } from '../../ports/errors.ts';
+import { NoCapacity, Unreachable } from '../../ports/errors.ts';
+import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aPool, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
@@ -100,6 +101,52 @@ describe('scaleTo', () => {
     expect(machines).toHaveLength(2);
     const methods = new Set(testFleet.hypervisor.calls.map(({ method }) => method));
     expect([...methods].sort()).toEqual(['view', 'volumes']);
+  });
+});
+
+describe('scaleTo: which machines are deleted', () => {
+  /** Three ready machines in three hosts, the oldest first. */
+  async function threeReadyMachines() {
+    const testFleet = aJoiningTestFleet();
+    for (const size of [1, 2, 3]) {
+      await testFleet.fleet.scaleTo('workers', size, REASON);
+      await untilAtRest(testFleet.fleet, testFleet);
+    }
+    const machines = (await machinesIn(testFleet.store)).toSorted(
+      (a, b) => a.requestedAt - b.requestedAt,
+    );
+    return { ...testFleet, machines };
+  }
+
+  it('deletes the youngest when all work, and a NotReady one before it', async () => {
+    const { fleet, cluster, machines } = await threeReadyMachines();
+    cluster.state.updateNode(machines[0]?.nodeName ?? '', { ready: false });
+    const { machines: chosen } = await fleet.scaleTo('workers', 1, REASON);
+    expect(chosen).toEqual([machines[0]?.id, machines[2]?.id]);
+  });
+
+  it('deletes a machine on a host that is down before one whose Node is NotReady', async () => {
+    const { fleet, cluster, hypervisor, machines } = await threeReadyMachines();
+    hypervisor.setOnline(machines[1]?.placement?.host ?? '', false);
+    cluster.state.updateNode(machines[0]?.nodeName ?? '', { ready: false });
+    const { machines: chosen } = await fleet.scaleTo('workers', 1, REASON);
+    expect(chosen).toEqual([machines[1]?.id, machines[0]?.id]);
+  });
+
+  it('deletes the youngest when neither Proxmox nor Kubernetes can be read', async () => {
+    const { fleet, cluster, hypervisor, machines } = await threeReadyMachines();
+    hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'no route to host'));
+    cluster.failNext('refresh', new Unreachable('KUBERNETES_UNREACHABLE', 'no route to host'));
+    const { machines: chosen } = await fleet.scaleTo('workers', 2, REASON);
+    expect(chosen).toEqual([machines[2]?.id]);
+  });
+
+  it('reads neither Proxmox nor Kubernetes when all machines are deleted', async () => {
+    const { fleet, cluster, hypervisor } = await threeReadyMachines();
+    const calls = () => hypervisor.calls.length + cluster.calls.length;
+    const before = calls();
+    await fleet.scaleTo('workers', 0, REASON);
+    expect(calls()).toBe(before);
   });
 });
 

@@ -87,7 +87,7 @@ export class MemoryStoreState {
     copy.#journal = [...this.#journal];
     copy.#lastSequence = this.#lastSequence;
     copy.#revision = this.#revision;
-    copy.#installationId = this.#installationId;
+    copy.identity = this.identity;
     return copy;
   }
 
