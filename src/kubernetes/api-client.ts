@@ -83,11 +83,11 @@ export class ApiClient {
   #send(
     request: ApiRequest,
     signal: AbortSignal | undefined,
-    headTimeoutMs: number,
+    timeoutMs: number,
   ): Promise<TransportResponse> {
     const query = new URLSearchParams(request.query).toString();
     const url = `${this.#server}${request.path}${query === '' ? '' : `?${query}`}`;
-    const common = { method: request.method ?? 'GET', url, headTimeoutMs, signal } as const;
+    const common = { method: request.method ?? 'GET', url, timeoutMs, signal } as const;
     if (request.body === undefined) {
       return this.#options.transport.request({
         ...common,

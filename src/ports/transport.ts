@@ -13,8 +13,10 @@ export interface TransportRequest {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | SizedBody;
-  /** Limit until the response headers arrive. The body, a watch for example, may stream for as long as the signal allows. */
-  readonly headTimeoutMs: number;
+  /** Limit for the whole exchange: connection, request body, response headers and response body. */
+  readonly timeoutMs: number;
+  /** For a watch: the limit ends with the response headers, and the caller limits the body with the signal. */
+  readonly streamsResponse?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -32,7 +34,8 @@ export interface TransportResponse {
  * One HTTP exchange without retries or redirects. Resolves with any status.
  *
  * Rejects with Unreachable (refused, reset, name not found), TimedOut, Unauthorized/TLS_NOT_TRUSTED, or
- * Cancelled. `facts.requestSent` is false only when the peer certainly received nothing: then even a request that is not
+ * Cancelled; the body rejects in the same ways. TimedOut and Cancelled say in `facts.progress` how far the exchange was.
+ * `facts.requestSent` is false only when the peer certainly received nothing: then even a request that is not
  * idempotent may be sent again. In every other case the peer may have acted.
  */
 export interface Transport {

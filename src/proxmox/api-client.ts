@@ -233,7 +233,7 @@ export class ApiClient {
     return {
       method: request.method,
       url: query === '' ? url : `${url}?${query}`,
-      headTimeoutMs: request.timeoutMs ?? this.#limits.requestTimeoutMs,
+      timeoutMs: request.timeoutMs ?? this.#limits.requestTimeoutMs,
       signal: request.signal,
       ...encodeContent(request, { accept: 'application/json', ...headers }),
     };

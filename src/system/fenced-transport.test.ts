@@ -7,7 +7,7 @@ import type { RequestOutcome } from '../ports/write-fence.ts';
 import { fencedTransport } from './fenced-transport.ts';
 
 function request(method: TransportRequest['method'], path: string): TransportRequest {
-  return { method, url: `https://pve1:8006/api2/json${path}`, headTimeoutMs: 1_000 };
+  return { method, url: `https://pve1:8006/api2/json${path}`, timeoutMs: 1_000 };
 }
 
 it('refuses requests with side effects once this process is no longer the driver', async () => {

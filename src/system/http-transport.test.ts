@@ -6,6 +6,7 @@ import {
   type PeerResponse,
   transportContract,
 } from '../ports/contract/transport.contract.ts';
+import { SkippableClock } from '../ports/fakes/skippable-clock.ts';
 import { createHttpTransport } from './http-transport.ts';
 import { systemClock } from './index.ts';
 
@@ -55,7 +56,8 @@ function stop(server: Server): Promise<void> {
 
 transportContract('http', () => {
   const servers: Server[] = [];
-  const transport = createHttpTransport();
+  const clock = new SkippableClock(systemClock);
+  const transport = createHttpTransport({ clock });
   const serve = async (peer: Peer) => {
     const server = createServer((request, response) => void answer(peer, request, response));
     servers.push(server);
@@ -70,7 +72,7 @@ transportContract('http', () => {
       await stop(server);
       return `http://127.0.0.1:${port}`;
     },
-    advance: (ms: number) => systemClock.sleep(ms),
+    advance: async (ms: number) => clock.skip(ms),
     cleanup: async () => {
       await transport.close();
       await Promise.all(servers.map(stop));
@@ -83,7 +85,7 @@ describe('createHttpTransport', () => {
     const transport = createHttpTransport({ unreachable: 'KUBERNETES_UNREACHABLE' });
     const url = 'https://no-such-host.invalid:6443/';
     await expect(
-      transport.request({ method: 'GET', url, headTimeoutMs: 5_000 }),
+      transport.request({ method: 'GET', url, timeoutMs: 5_000 }),
     ).rejects.toMatchObject({ code: 'KUBERNETES_UNREACHABLE' });
     await transport.close();
   });
@@ -97,7 +99,7 @@ describe('name resolution', () => {
         method: 'POST',
         url: 'https://no-such-host.invalid:8006/',
         body: 'x',
-        headTimeoutMs: 5_000,
+        timeoutMs: 5_000,
       }),
     ).rejects.toMatchObject({ class: 'Unreachable', facts: { requestSent: false } });
     await transport.close();

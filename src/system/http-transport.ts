@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Readable } from 'node:stream';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
-import { Cancelled, TimedOut } from '../ports/errors.ts';
-import type {
-  SizedBody,
-  Transport,
-  TransportRequest,
-  TransportResponse,
-} from '../ports/transport.ts';
-import { translateSocketError, type UnreachableCode } from './socket-errors.ts';
+import { Agent, buildConnector } from 'undici';
+import type { Clock } from '../ports/clock.ts';
+import { Cancelled } from '../ports/errors.ts';
+import type { Transport, TransportRequest, TransportResponse } from '../ports/transport.ts';
+import { systemClock } from './clock.ts';
+import { Exchange, isSized } from './exchange.ts';
+import type { UnreachableCode } from './socket-errors.ts';
 import { pinnedConnector } from './tls-pinning.ts';
 
 /** The client certificate for servers that request one. */
@@ -39,6 +37,8 @@ export interface HttpTransportOptions {
   readonly keepAliveMs?: number;
   /** Error code to use when the peer is unreachable. */
   readonly unreachable?: UnreachableCode;
+  /** For the limits of whole exchanges. Default: the system's clock. */
+  readonly clock?: Clock;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -51,10 +51,11 @@ export function createHttpTransport(options: HttpTransportOptions = {}): Transpo
 
 class HttpTransport implements Transport {
   readonly #agent: Agent;
-  readonly #unreachable: UnreachableCode;
+  readonly #options: { readonly clock: Clock; readonly unreachable: UnreachableCode };
 
   constructor(options: HttpTransportOptions) {
-    this.#unreachable = options.unreachable ?? 'PVE_UNREACHABLE';
+    const { clock = systemClock, unreachable = 'PVE_UNREACHABLE' } = options;
+    this.#options = { clock, unreachable };
     const keepAliveMs = options.keepAliveMs ?? KEEP_ALIVE_MS;
     this.#agent = new Agent({
       connect: connector(options),
@@ -63,22 +64,24 @@ class HttpTransport implements Transport {
       pipelining: 1,
       keepAliveTimeout: keepAliveMs,
       keepAliveMaxTimeout: keepAliveMs,
-      // Exchange limits the time for the headers; a body may stream for as long as its signal allows.
+      // Exchange limits the whole time; these restart with each byte.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
   }
 
   async request(request: TransportRequest): Promise<TransportResponse> {
-    if (request.signal?.aborted === true) throw cancelled(false);
-    const exchange = new Exchange(request, this.#unreachable);
+    if (request.signal?.aborted === true) {
+      const facts = { requestSent: false };
+      throw new Cancelled('CANCELLED', 'the request was cancelled', { facts });
+    }
+    const exchange = new Exchange(request, this.#options);
     try {
-      const dispatcher: Dispatcher = this.#agent.compose(exchange.observeStart);
-      const response = await dispatcher.request({
+      const response = await this.#agent.compose(exchange.observe).request({
         ...target(request.url),
         method: request.method,
         headers: headersOf(request),
-        body: bodyOf(request.body),
+        body: bodyOf(request.body, exchange),
         signal: exchange.signal,
       });
       return {
@@ -88,9 +91,8 @@ class HttpTransport implements Transport {
         body: exchange.translateErrors(response.body),
       };
     } catch (error) {
-      throw exchange.translate(error);
-    } finally {
       exchange.stopTimer();
+      throw exchange.translate(error);
     }
   }
 
@@ -99,72 +101,6 @@ class HttpTransport implements Transport {
     void this.#agent.close().catch(() => undefined);
     return Promise.resolve();
   }
-}
-
-/** State of one exchange: header timeout, whether bytes may have been sent, and the translation of its errors. */
-class Exchange {
-  readonly signal: AbortSignal;
-  readonly #request: TransportRequest;
-  readonly #unreachable: UnreachableCode;
-  readonly #headTimeout = new AbortController();
-  readonly #timer: NodeJS.Timeout;
-  #started = false;
-
-  constructor(request: TransportRequest, unreachable: UnreachableCode) {
-    this.#request = request;
-    this.#unreachable = unreachable;
-    this.signal =
-      request.signal === undefined
-        ? this.#headTimeout.signal
-        : AbortSignal.any([request.signal, this.#headTimeout.signal]);
-    this.#timer = setTimeout(() => this.#headTimeout.abort(), request.headTimeoutMs);
-  }
-
-  /** Records when bytes may be on the wire; before that the peer has certainly received nothing. */
-  readonly observeStart: Dispatcher.DispatcherComposeInterceptor =
-    (dispatch) => (options, handler) =>
-      dispatch(options, {
-        onRequestStart: (controller, context) => {
-          this.#started = true;
-          handler.onRequestStart?.(controller, context);
-        },
-        onResponseStart: (...head) => handler.onResponseStart?.(...head),
-        onResponseData: (...data) => handler.onResponseData?.(...data),
-        onResponseEnd: (...end) => handler.onResponseEnd?.(...end),
-        onResponseError: (...error) => handler.onResponseError?.(...error),
-      });
-
-  stopTimer(): void {
-    clearTimeout(this.#timer);
-  }
-
-  async *translateErrors(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-    try {
-      yield* body;
-    } catch (error) {
-      throw this.translate(error);
-    }
-  }
-
-  translate(error: unknown): Error {
-    if (this.#request.signal?.aborted === true) return cancelled(this.#started);
-    if (this.#headTimeout.signal.aborted) {
-      return new TimedOut(
-        'REQUEST_TIMED_OUT',
-        `${origin(this.#request.url)} did not respond within ${this.#request.headTimeoutMs} ms`,
-        { facts: { requestSent: this.#started } },
-      );
-    }
-    return translateSocketError(error, {
-      origin: origin(this.#request.url),
-      requestSent: this.#started,
-      unreachable: this.#unreachable,
-    });
-  }
-}
-
-function cancelled(requestSent: boolean): Cancelled {
-  return new Cancelled('CANCELLED', 'the request was cancelled', { facts: { requestSent } });
 }
 
 function connector(options: HttpTransportOptions): buildConnector.connector {
@@ -188,15 +124,6 @@ function target(url: string): { readonly origin: string; readonly path: string }
   return { origin: parsed.origin, path: `${parsed.pathname}${parsed.search}` };
 }
 
-/** Never the whole URL: its query may contain secrets. */
-function origin(url: string): string {
-  return new URL(url).origin;
-}
-
-function isSized(body: TransportRequest['body']): body is SizedBody {
-  return typeof body === 'object' && 'open' in body;
-}
-
 function headersOf(request: TransportRequest): Record<string, string> {
   const headers = { ...request.headers };
   // Without a length undici sends an iterable in chunks, which Proxmox refuses.
@@ -204,9 +131,12 @@ function headersOf(request: TransportRequest): Record<string, string> {
   return headers;
 }
 
-function bodyOf(body: TransportRequest['body']): string | Uint8Array | Readable | null {
+function bodyOf(
+  body: TransportRequest['body'],
+  exchange: Exchange,
+): string | Uint8Array | Readable | null {
   if (body === undefined) return null;
-  return isSized(body) ? Readable.from(body.open(), { objectMode: false }) : body;
+  return isSized(body) ? Readable.from(exchange.open(body), { objectMode: false }) : body;
 }
 
 function plainHeaders(

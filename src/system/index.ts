@@ -23,13 +23,16 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
 const READ_URL_TIMEOUT_MS = 30_000;
 
 /** The body of a GET request, as text. */
-export async function readUrl(url: string): Promise<string> {
-  const transport = await openHttpTransport({});
+export async function readUrl(
+  url: string,
+  options: Pick<HttpTransportOptions, 'clock'> = {},
+): Promise<string> {
+  const transport = await openHttpTransport(options);
   try {
     const response = await transport.request({
       method: 'GET',
       url,
-      headTimeoutMs: READ_URL_TIMEOUT_MS,
+      timeoutMs: READ_URL_TIMEOUT_MS,
     });
     const chunks: Uint8Array[] = [];
     for await (const chunk of response.body) chunks.push(chunk);

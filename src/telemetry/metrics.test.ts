@@ -92,7 +92,7 @@ describe('meteredTransport', () => {
     const request = {
       method: 'GET',
       url: 'https://pve1:8006/api2/json/version',
-      headTimeoutMs: 1,
+      timeoutMs: 1,
     } as const;
     await transport.request(request);
     await transport.request(request);

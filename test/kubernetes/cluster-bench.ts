@@ -78,7 +78,7 @@ class AdminClient {
       url: `${this.#server.url}${path}`,
       headers: { 'content-type': isPatch ? 'application/merge-patch+json' : 'application/json' },
       ...(body && { body: JSON.stringify(body) }),
-      headTimeoutMs: 10_000,
+      timeoutMs: 10_000,
     });
     const text = await readText(response.body);
     if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${text}`);

@@ -391,7 +391,7 @@ export async function runApplySteps(
       url: `${server}${path}?fieldManager=${manager}${step.query ?? ''}`,
       headers: { accept: 'application/json', 'content-type': TYPES[kind] },
       ...(step.body && { body: JSON.stringify(step.body).replaceAll('"UID"', `"${uid}"`) }),
-      headTimeoutMs: 10_000,
+      timeoutMs: 10_000,
     });
     const text = await readText(response.body);
     const body = JSON.parse(text) as ApiResponse;

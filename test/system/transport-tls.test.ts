@@ -52,7 +52,7 @@ describe('TLS of the HTTP transport', () => {
         method: 'GET',
         url: base,
         headers: { authorization: 'PVEAPIToken=a@pve!b=topsecret' },
-        headTimeoutMs: 5_000,
+        timeoutMs: 5_000,
       });
       return `${reply.status} ${reply.reason} ${await readText(reply.body)}`;
     } finally {
@@ -98,7 +98,7 @@ describe('TLS of the HTTP transport', () => {
     const transport = await openHttpTransport({ tls: { kind: 'insecure' } });
     const before = connections;
     for (let count = 0; count < 5; count += 1) {
-      const reply = await transport.request({ method: 'GET', url: base, headTimeoutMs: 5_000 });
+      const reply = await transport.request({ method: 'GET', url: base, timeoutMs: 5_000 });
       expect(reply.headers['x-alpn']).toBe('1.1');
       await readText(reply.body);
     }

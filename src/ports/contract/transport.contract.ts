@@ -60,7 +60,17 @@ export function transportContract(name: string, make: () => Promise<TransportUnd
     afterEach(() => under.cleanup());
 
     const get = (url: string, extra: Partial<TransportRequest> = {}) =>
-      under.transport.request({ method: 'GET', url, headTimeoutMs: 5_000, ...extra });
+      under.transport.request({ method: 'GET', url, timeoutMs: 5_000, ...extra });
+
+    /** A peer that never responds; `received` resolves when it has received a request. */
+    const serveNothing = async () => {
+      const { promise: received, resolve } = Promise.withResolvers<void>();
+      const base = await under.serve(() => {
+        resolve();
+        return 'no response';
+      });
+      return { base, received };
+    };
 
     it('returns status, reason phrase, lower-case headers and body', async () => {
       const base = await under.serve(() => ({
@@ -151,29 +161,50 @@ export function transportContract(name: string, make: () => Promise<TransportUnd
     });
 
     it('rejects with TimedOut when no response headers arrive in time', async () => {
-      const base = await under.serve(() => 'no response');
-      const pending = get(base, { headTimeoutMs: 50 });
+      const { base, received } = await serveNothing();
+      const pending = get(base, { timeoutMs: 20_000 });
       const rejection = expect(pending).rejects.toMatchObject({
         code: 'REQUEST_TIMED_OUT',
         facts: { requestSent: true },
       });
-      await under.advance(60);
+      await received;
+      await under.advance(20_001);
       await rejection;
     });
 
-    it('lets a body stream beyond the header timeout', async () => {
+    it('rejects with TimedOut when the body stalls, and says after how many bytes', async () => {
+      const base = await under.serve(() => ({ status: 200, parts: ['{"da'], unfinished: true }));
+      const response = await get(`${base}/api2/json/nodes?secret=1`, { timeoutMs: 20_000 });
+      const parts = response.body[Symbol.asyncIterator]();
+      expect((await parts.next()).value).toHaveLength(4);
+      const rejection = expect(parts.next()).rejects.toMatchObject({
+        code: 'REQUEST_TIMED_OUT',
+        message: expect.stringMatching(
+          /the answer of GET \/api2\/json\/nodes stalled after 4 bytes for [\d.]+ s/,
+        ),
+        facts: { requestSent: true },
+      });
+      await under.advance(20_001);
+      await rejection;
+    });
+
+    it('lets a streamed body continue beyond the timeout', async () => {
       const base = await under.serve(() => ({
         status: 200,
         parts: ['one'],
         unfinished: true,
       }));
       const abort = new AbortController();
-      const response = await get(base, { headTimeoutMs: 100, signal: abort.signal });
+      const response = await get(base, {
+        timeoutMs: 20_000,
+        streamsResponse: true,
+        signal: abort.signal,
+      });
       const parts = response.body[Symbol.asyncIterator]();
       expect(new TextDecoder().decode((await parts.next()).value)).toBe('one');
       const next = parts.next();
       const rejection = expect(next).rejects.toMatchObject({ code: 'CANCELLED' });
-      await under.advance(150);
+      await under.advance(30_000);
       abort.abort();
       await rejection;
     });
@@ -188,11 +219,11 @@ export function transportContract(name: string, make: () => Promise<TransportUnd
     });
 
     it('rejects with Cancelled when the signal aborts, before or during the wait', async () => {
-      const base = await under.serve(() => 'no response');
+      const { base, received } = await serveNothing();
       const abort = new AbortController();
       const pending = get(base, { signal: abort.signal });
       const rejection = expect(pending).rejects.toMatchObject({ code: 'CANCELLED' });
-      await under.advance(20);
+      await received;
       abort.abort();
       await rejection;
       await expect(get(base, { signal: abort.signal })).rejects.toMatchObject({

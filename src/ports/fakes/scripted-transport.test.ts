@@ -65,13 +65,13 @@ transportContract('scripted', () => {
 describe('ScriptedTransport', () => {
   it('records requests and can replace its peer', async () => {
     const transport = new ScriptedTransport(() => ({ status: 200 }));
-    await transport.request({ method: 'GET', url: 'https://a.example/x?y=1', headTimeoutMs: 1 });
+    await transport.request({ method: 'GET', url: 'https://a.example/x?y=1', timeoutMs: 1 });
     transport.respondWith(() => ({ status: 501 }));
     const response = await transport.request({
       method: 'PUT',
       url: 'https://a.example/',
       body: 'z',
-      headTimeoutMs: 1,
+      timeoutMs: 1,
     });
     expect(response.status).toBe(501);
     expect(transport.requests.map((r) => [r.method, r.url.pathname, r.text])).toEqual([

@@ -11,7 +11,7 @@ export interface RecordedRequest {
   readonly bytes: Uint8Array;
   /** The body as UTF-8. */
   readonly text: string;
-  /** Aborts when the caller cancels or the header timeout expires. */
+  /** Aborts when the caller cancels or the time limit expires. */
   readonly signal: AbortSignal;
 }
 
@@ -27,7 +27,7 @@ export type ScriptedPeer = (
   request: RecordedRequest,
 ) => ScriptedResponse | Promise<ScriptedResponse>;
 
-/** A transport without sockets: a function acts as the peer. Records requests; header timeouts use the given clock. */
+/** A transport without sockets: a function acts as the peer. Records requests; time limits use the given clock. */
 export class ScriptedTransport implements Transport {
   readonly requests: RecordedRequest[] = [];
   closed = false;
@@ -46,15 +46,21 @@ export class ScriptedTransport implements Transport {
 
   async request(request: TransportRequest): Promise<TransportResponse> {
     if (request.signal?.aborted === true) throw cancelled(false);
-    const abandoned = new AbortController();
-    const recorded = await record(request, abandoned.signal);
+    const limit = new ExchangeLimit(request, this.#clock);
+    const recorded = await record(request, limit.abandoned);
     this.requests.push(recorded);
-    const response = await this.#respond(request, abandoned, async () => this.#peer(recorded));
+    const response = await limit.apply(Promise.resolve(recorded).then(this.#peer)).catch((error) => {
+      limit.end();
+      throw error;
+    });
+    const { body = '' } = response;
+    const isWhole = typeof body === 'string' || body instanceof Uint8Array;
+    if (isWhole || request.streamsResponse === true) limit.end();
     return {
       status: response.status,
       reason: response.reason ?? '',
       headers: lowerCased(response.headers ?? {}),
-      body: streamed(response.body ?? '', request.signal),
+      body: isWhole ? encoded(body) : streamed(body, limit),
     };
   }
 
@@ -62,28 +68,50 @@ export class ScriptedTransport implements Transport {
     this.closed = true;
     return Promise.resolve();
   }
+}
 
-  /** Settles with the response, the header timeout or the abort, whichever comes first. */
-  #respond(
-    request: TransportRequest,
-    abandoned: AbortController,
-    callPeer: () => Promise<ScriptedResponse>,
-  ): Promise<ScriptedResponse> {
+/** Rejects the steps of an exchange when its time limit expires or its signal aborts. */
+class ExchangeLimit {
+  receivedBytes: number | undefined;
+  readonly #request: TransportRequest;
+  readonly #abandoned = new AbortController();
+  readonly #ended = new AbortController();
+  #error: Error | undefined;
+
+  constructor(request: TransportRequest, clock: Clock | undefined) {
+    this.#request = request;
+    clock?.sleep(request.timeoutMs, { signal: this.#ended.signal }).then(
+      () => this.#abandon(timedOut(this.#request, this.receivedBytes)),
+      () => undefined,
+    );
+  }
+
+  /** Aborts when the caller cancels or the limit expires. */
+  get abandoned(): AbortSignal {
+    return this.#abandoned.signal;
+  }
+
+  apply<T>(step: Promise<T>): Promise<T> {
     const done = new AbortController();
-    return new Promise<ScriptedResponse>((resolve, reject) => {
-      const abandon = (error: Error) => {
-        abandoned.abort();
-        reject(error);
-      };
-      const onAbort = () => abandon(cancelled(true));
-      request.signal?.addEventListener('abort', onAbort, { once: true, signal: done.signal });
-      this.#clock?.sleep(request.headTimeoutMs, { signal: done.signal }).then(
-        () => abandon(timedOut(request)),
-        () => undefined,
-      );
-      callPeer().then(resolve, reject);
+    return new Promise<T>((resolve, reject) => {
+      const onAbort = () => this.#abandon(cancelled(true));
+      const onAbandoned = () => reject(this.#error ?? cancelled(true));
+      if (this.abandoned.aborted) return onAbandoned();
+      this.abandoned.addEventListener('abort', onAbandoned, { signal: done.signal });
+      if (this.#request.signal?.aborted === true) return onAbort();
+      this.#request.signal?.addEventListener('abort', onAbort, { signal: done.signal });
+      step.then(resolve, reject);
       // An explicit reason: creating the default DOMException would dominate the run time of tests.
-    }).finally(() => done.abort('response received'));
+    }).finally(() => done.abort('done'));
+  }
+
+  end(): void {
+    this.#ended.abort('ended');
+  }
+
+  #abandon(error: Error): void {
+    this.#error = error;
+    this.#abandoned.abort();
   }
 }
 
@@ -112,36 +140,29 @@ async function bytesOf(body: TransportRequest['body']): Promise<Uint8Array> {
   return bytes;
 }
 
+async function* encoded(body: string | Uint8Array): AsyncIterable<Uint8Array> {
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  if (bytes.length > 0) yield bytes;
+}
+
 async function* streamed(
-  body: string | Uint8Array | AsyncIterable<Uint8Array>,
-  signal: AbortSignal | undefined,
+  body: AsyncIterable<Uint8Array>,
+  limit: ExchangeLimit,
 ): AsyncIterable<Uint8Array> {
-  if (typeof body === 'string' || body instanceof Uint8Array) {
-    const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
-    if (bytes.length > 0) yield bytes;
-    return;
-  }
   const parts = body[Symbol.asyncIterator]();
+  limit.receivedBytes = 0;
   try {
     for (;;) {
-      const part = await orAborted(parts.next(), signal);
+      const part = await limit.apply(parts.next());
       if (part.done === true) return;
+      limit.receivedBytes += part.value.length;
       yield part.value;
     }
   } finally {
+    limit.end();
     // Not awaited: a peer that waits for its next event would block the reader that leaves.
     void parts.return?.();
   }
-}
-
-function orAborted<T>(next: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return next;
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(cancelled(true));
-    if (signal.aborted) return onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    next.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }
 
 function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
@@ -154,11 +175,15 @@ function cancelled(requestSent: boolean): Cancelled {
   return new Cancelled('CANCELLED', 'the request was cancelled', { facts: { requestSent } });
 }
 
-function timedOut(request: TransportRequest): TimedOut {
-  const { origin } = new URL(request.url);
-  return new TimedOut(
-    'REQUEST_TIMED_OUT',
-    `${origin} did not respond within ${request.headTimeoutMs} ms`,
-    { facts: { requestSent: true } },
-  );
+function timedOut(request: TransportRequest, receivedBytes: number | undefined): TimedOut {
+  const { origin, pathname } = new URL(request.url);
+  const call = `${request.method} ${pathname}`;
+  const limit = `${request.timeoutMs / 1_000} s`;
+  const progress =
+    receivedBytes === undefined
+      ? `no answer to ${call} for ${limit}`
+      : `the answer of ${call} stalled after ${receivedBytes} bytes for ${limit}`;
+  return new TimedOut('REQUEST_TIMED_OUT', `${origin}: ${progress}`, {
+    facts: { requestSent: true, progress },
+  });
 }

@@ -4,7 +4,7 @@ import type { Transport, TransportRequest } from '../../../src/ports/transport.t
 import { openHttpTransport } from '../../../src/system/index.ts';
 import type { KeyAndCertificate } from './certificate-authority.ts';
 
-const HEAD_TIMEOUT_MS = 30_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 
 export interface ApiResponse {
   readonly status: number;
@@ -85,7 +85,7 @@ export class Api {
       method,
       url: `${this.server}${path}`,
       headers: { accept: 'application/json', 'content-type': type, ...this.#headers },
-      headTimeoutMs: HEAD_TIMEOUT_MS,
+      timeoutMs: REQUEST_TIMEOUT_MS,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const parts: Uint8Array[] = [];

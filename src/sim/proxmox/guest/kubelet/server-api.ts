@@ -23,7 +23,7 @@ export class ApiCallError extends Error {
   }
 }
 
-const HEAD_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 10_000;
 const CONTENT_TYPES = {
   GET: 'application/json',
   POST: 'application/json',
@@ -57,7 +57,11 @@ export class ServerApi {
     path: string,
     body?: unknown,
   ): Promise<string> {
-    const { status, body: stream } = await this.#request(method, path, body);
+    const { status, body: stream } = await this.#request(
+      method,
+      path,
+      body === undefined ? {} : { body: JSON.stringify(body) },
+    );
     const text = await readBodyText(stream);
     if (status >= 300) throw new ApiCallError(`${method} ${path}`, status, readStatusMessage(text));
     return text;
@@ -73,7 +77,7 @@ export class ServerApi {
 
   /** Yields the events of a watch until the server ends it. */
   async *watch(path: string): AsyncGenerator<unknown, void, void> {
-    const { status, body } = await this.#request('GET', path);
+    const { status, body } = await this.#request('GET', path, { streamsResponse: true });
     if (status >= 300) throw new ApiCallError(`WATCH ${path}`, status, await readBodyText(body));
     const decoder = new TextDecoder();
     let rest = '';
@@ -88,7 +92,11 @@ export class ServerApi {
     return this.#transport.close();
   }
 
-  #request(method: TransportRequest['method'], path: string, body?: unknown) {
+  #request(
+    method: TransportRequest['method'],
+    path: string,
+    extra: Pick<TransportRequest, 'body' | 'streamsResponse'>,
+  ) {
     return this.#transport.request({
       method,
       url: `${this.#server}${path}`,
@@ -97,9 +105,9 @@ export class ServerApi {
         'content-type': CONTENT_TYPES[method],
         ...(this.#bearer !== undefined && { authorization: `Bearer ${this.#bearer}` }),
       },
-      headTimeoutMs: HEAD_TIMEOUT_MS,
+      timeoutMs: REQUEST_TIMEOUT_MS,
       signal: this.#signal,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...extra,
     });
   }
 }
