@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request to the API server: returns parsed JSON or a Status. Never retries, never interprets the result.
 import type { Clock } from '../ports/clock.ts';
-import { Bug, Cancelled, TimedOut } from '../ports/errors.ts';
+import { Bug, Cancelled, PvescalerError, TimedOut } from '../ports/errors.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../ports/transport.ts';
 import { type ApiStatus, readStatus, translateStatus } from './status.ts';
 
@@ -47,7 +47,7 @@ export class ApiClient {
   async request<T>(request: ApiRequest): Promise<ApiResult<T>> {
     const timeoutMs = request.timeoutMs ?? this.#options.requestTimeoutMs;
     return this.#withTimeout(timeoutMs, request, async (signal) => {
-      const response = await this.#send(request, signal, timeoutMs);
+      const response = await this.#send(request, { signal, timeoutMs });
       const text = await readText(response.body);
       if (response.status >= 200 && response.status < 300) {
         // The caller names the type that the path returns; the API server has validated the object.
@@ -72,22 +72,21 @@ export class ApiClient {
     | { readonly ok: true; readonly body: AsyncIterable<Uint8Array> }
     | { readonly ok: false; readonly status: ApiStatus }
   > {
+    const { signal } = request;
     const timeoutMs = request.timeoutMs ?? this.#options.requestTimeoutMs;
-    const response = await this.#send(request, request.signal, timeoutMs);
+    const response = await this.#send(request, { signal, timeoutMs, streamsResponse: true });
     if (response.status === 200) return { ok: true, body: response.body };
     const text = await readText(response.body);
     return { ok: false, status: readStatus(response.status, parseJsonOrUndefined(text)) };
   }
 
-  // oxlint-disable-next-line max-params -- the callers derive two of them from the first
   #send(
     request: ApiRequest,
-    signal: AbortSignal | undefined,
-    timeoutMs: number,
+    limits: Pick<TransportRequest, 'signal' | 'timeoutMs' | 'streamsResponse'>,
   ): Promise<TransportResponse> {
     const query = new URLSearchParams(request.query).toString();
     const url = `${this.#server}${request.path}${query === '' ? '' : `?${query}`}`;
-    const common = { method: request.method ?? 'GET', url, timeoutMs, signal } as const;
+    const common = { method: request.method ?? 'GET', url, ...limits } as const;
     if (request.body === undefined) {
       return this.#options.transport.request({
         ...common,
@@ -123,14 +122,9 @@ export class ApiClient {
       return await work(signal ? AbortSignal.any([signal, limit.signal]) : limit.signal);
     } catch (error) {
       if (limit.signal.aborted && !isAborted(signal)) {
-        throw new TimedOut(
-          'REQUEST_TIMED_OUT',
-          `${operation}: no response within ${timeoutMs} ms`,
-          {
-            cause: error,
-            facts: { requestSent: true },
-          },
-        );
+        const message = `${operation}: no whole response within ${timeoutMs} ms${progressOf(error)}`;
+        const facts = { requestSent: true };
+        throw new TimedOut('REQUEST_TIMED_OUT', message, { cause: error, facts });
       }
       throw error;
     } finally {
@@ -142,6 +136,12 @@ export class ApiClient {
 /** A function, because TypeScript would keep the value narrowed across an await. */
 function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
+}
+
+/** Where the exchange stopped, if the transport says so. */
+function progressOf(error: unknown): string {
+  const progress = error instanceof PvescalerError ? error.facts['progress'] : undefined;
+  return progress === undefined ? '' : `: ${progress}`;
 }
 
 async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
-import { Bug, Cancelled, PvescalerError } from '../ports/errors.ts';
+import { Bug, Cancelled, PvescalerError, TimedOut } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { SizedBody, Transport, TransportRequest } from '../ports/transport.ts';
 import { type Endpoint, Endpoints } from './endpoints.ts';
@@ -30,6 +30,7 @@ export interface ApiRequest {
   /** The Proxmox host that the request is about. */
   readonly host?: string;
   readonly facts?: Facts;
+  /** Limit for the whole call: queue, login and all attempts. Default: only each attempt is limited. */
   readonly timeoutMs?: number;
   /** The request may take seconds, because Proxmox waits for the guest agent. */
   readonly waitsForGuest?: boolean;
@@ -45,6 +46,7 @@ export interface ApiResult {
 export interface ApiLimits {
   /** Per endpoint. */
   readonly maxConcurrentRequests: number;
+  /** Limit for one attempt, response body included; an upload gets more time for its size. */
   readonly requestTimeoutMs: number;
   /** How long a failed endpoint is tried last. */
   readonly endpointCooldownMs: number;
@@ -59,6 +61,13 @@ export const DEFAULT_LIMITS: ApiLimits = {
   endpointCooldownMs: 30_000,
   maxAttempts: 4,
 };
+
+/** Slower than any network that can run VMs from shared storage. */
+const MIN_UPLOAD_BYTES_PER_MS = 2 ** 20 / 1_000;
+const MAX_UPLOAD_MS = 10 * 60 * 1_000;
+
+/** With less time no attempt can succeed; timers may also fire a little early. */
+const MIN_ATTEMPT_MS = 10;
 
 export interface ApiClientOptions {
   readonly endpoints: readonly string[];
@@ -106,25 +115,32 @@ export class ApiClient {
 
   async request(request: ApiRequest): Promise<ApiResult> {
     const signal = this.#abortOnClose(request.signal);
-    const bound = {
-      ...request,
-      signal,
-      repeatable: request.repeatable ?? request.method === 'GET',
-    };
     if (signal.aborted)
       throw new Cancelled(
         'CANCELLED',
         `${request.operation}: the caller aborted the request or the client is closed`,
       );
-    if (!bound.repeatable) return this.#sendAuthenticated(bound);
-    return retryWithBackoff(() => this.#sendAuthenticated(bound), {
+    const deadline = new CallDeadline(request, this.#clock);
+    const repeatable = request.repeatable ?? request.method === 'GET';
+    const call = { ...request, signal, repeatable, deadline };
+    try {
+      return await (repeatable ? this.#sendWithRetries(call) : this.#sendAuthenticated(call));
+    } catch (error) {
+      throw signal.aborted ? error : deadline.translate(error);
+    } finally {
+      deadline.stop();
+    }
+  }
+
+  #sendWithRetries(call: Call): Promise<ApiResult> {
+    return retryWithBackoff(() => this.#sendAuthenticated(call), {
       clock: this.#clock,
       random: this.#random,
-      signal,
+      signal: call.deadline.limit(call.signal),
       maxAttempts: this.#limits.maxAttempts,
       initialBackoffMs: 400,
       maxBackoffMs: 5_000,
-      isTransient,
+      isTransient: (error) => !call.deadline.isOver && isTransient(error),
     });
   }
 
@@ -140,19 +156,21 @@ export class ApiClient {
   }
 
   #logIn(form: Parameters): Promise<unknown> {
-    const request: ApiRequest = {
+    const request = {
       method: 'POST',
       path: '/access/ticket',
       operation: 'log in',
       form,
       repeatable: true,
       signal: this.#closed.signal,
-    };
-    return this.#tryEndpoints(request, {}).then((result) => result.data);
+    } as const;
+    // Several calls wait for one login: the deadline of each ends its own wait.
+    const deadline = new CallDeadline(request, this.#clock);
+    return this.#tryEndpoints({ ...request, deadline }, {}).then((result) => result.data);
   }
 
   /** A 401 means that the request had no effect, so any request may be sent again with new credentials. */
-  async #sendAuthenticated(request: ApiRequest): Promise<ApiResult> {
+  async #sendAuthenticated(request: Call): Promise<ApiResult> {
     const headers = await this.#authorizationHeaders(request);
     try {
       return await this.#tryEndpoints(request, headers);
@@ -163,23 +181,25 @@ export class ApiClient {
     return this.#tryEndpoints(request, await this.#authorizationHeaders(request));
   }
 
-  #authorizationHeaders(request: ApiRequest): Promise<Readonly<Record<string, string>>> {
-    return rejectAsNotSent(this.#session.headers(request.method, request.signal));
+  #authorizationHeaders(request: Call): Promise<Readonly<Record<string, string>>> {
+    const signal = request.deadline.limit(request.signal);
+    return rejectAsNotSent(this.#session.headers(request.method, signal));
   }
 
   async #tryEndpoints(
-    request: ApiRequest,
+    request: Call,
     headers: Readonly<Record<string, string>>,
   ): Promise<ApiResult> {
+    const signal = request.deadline.limit(request.signal);
     let lastError: unknown;
     for (const endpoint of this.#endpoints.orderedFor(request.host)) {
       try {
         const limit =
           request.waitsForGuest === true ? endpoint.guestRequestLimit : endpoint.requestLimit;
-        return await limit.run(() => this.#tryEndpoint(endpoint, request, headers), request.signal);
+        return await limit.run(() => this.#tryEndpoint(endpoint, request, headers), signal);
       } catch (error) {
-        if (!isEndpointFailure(error, request)) throw error;
-        if (request.repeatable !== true && error.facts['requestSent'] !== false) throw error;
+        if (!isEndpointFailure(error) || request.deadline.isOver) throw error;
+        if (!request.repeatable && error.facts['requestSent'] !== false) throw error;
         lastError = error;
       }
     }
@@ -189,13 +209,15 @@ export class ApiClient {
   /** Marks a failed endpoint before its slot is released, so that no queued request is sent to it. */
   async #tryEndpoint(
     endpoint: Endpoint,
-    request: ApiRequest,
+    request: Call,
     headers: Readonly<Record<string, string>>,
   ): Promise<ApiResult> {
     try {
       return await this.#send(endpoint, request, headers);
     } catch (error) {
-      if (isEndpointFailure(error, request) || isCutOffFromCluster(error))
+      // At the deadline of the call the endpoint may be healthy: it had less time than to report 596.
+      const endedEarly = request.deadline.isOver && isTimedOutAfterSending(error);
+      if (isCutOffFromCluster(error) || (isEndpointFailure(error) && !endedEarly))
         this.#endpoints.markFailed(endpoint);
       throw error;
     }
@@ -203,7 +225,7 @@ export class ApiClient {
 
   async #send(
     endpoint: Endpoint,
-    request: ApiRequest,
+    request: Call,
     headers: Readonly<Record<string, string>>,
   ): Promise<ApiResult> {
     const response = await this.#transport.request(
@@ -226,14 +248,17 @@ export class ApiClient {
 
   #buildTransportRequest(
     url: string,
-    request: ApiRequest,
+    request: Call,
     headers: Readonly<Record<string, string>>,
   ): TransportRequest {
     const query = encodeForm(request.query ?? {});
     return {
       method: request.method,
       url: query === '' ? url : `${url}?${query}`,
-      timeoutMs: request.timeoutMs ?? this.#limits.requestTimeoutMs,
+      timeoutMs: Math.min(
+        request.deadline.leftMs,
+        this.#limits.requestTimeoutMs + uploadMs(request),
+      ),
       signal: request.signal,
       ...encodeContent(request, { accept: 'application/json', ...headers }),
     };
@@ -242,6 +267,70 @@ export class ApiClient {
   #secretsOf(request: ApiRequest): readonly string[] {
     return [...this.#session.secrets(), ...findSecretValues(request.form ?? {})];
   }
+}
+
+/** A request with its defaults applied. */
+interface Call extends ApiRequest {
+  readonly signal: AbortSignal;
+  readonly repeatable: boolean;
+  readonly deadline: CallDeadline;
+}
+
+/**
+ * The limit of a whole call. It ends the waits between the attempts; an attempt gets the time that is left, so that its
+ * own error says how far it was.
+ */
+class CallDeadline {
+  readonly #call: Pick<ApiRequest, 'operation' | 'timeoutMs'>;
+  readonly #clock: Clock;
+  readonly #endsAt: number;
+  readonly #stopped = new AbortController();
+  readonly #over = new AbortController();
+
+  constructor(call: Pick<ApiRequest, 'operation' | 'timeoutMs'>, clock: Clock) {
+    this.#call = call;
+    this.#clock = clock;
+    const { timeoutMs = Number.POSITIVE_INFINITY } = call;
+    this.#endsAt = clock.monotonic() + timeoutMs;
+    if (call.timeoutMs === undefined) return;
+    clock.sleep(timeoutMs, { signal: this.#stopped.signal }).then(
+      () => this.#over.abort(),
+      () => undefined,
+    );
+  }
+
+  get leftMs(): number {
+    return this.#endsAt - this.#clock.monotonic();
+  }
+
+  get isOver(): boolean {
+    return this.leftMs < MIN_ATTEMPT_MS;
+  }
+
+  /** Aborts when the signal does or the time is over. */
+  limit(signal: AbortSignal): AbortSignal {
+    return this.#call.timeoutMs === undefined
+      ? signal
+      : AbortSignal.any([signal, this.#over.signal]);
+  }
+
+  /** A wait that the deadline aborted is not a cancellation by the caller. */
+  translate(error: unknown): unknown {
+    const { operation, timeoutMs } = this.#call;
+    const isWaitEnded = error instanceof Cancelled && this.#over.signal.aborted;
+    if (!isWaitEnded || timeoutMs === undefined) return error;
+    const message = `${operation}: not done within ${timeoutMs / 1_000} s, retries included`;
+    const { requestSent = true } = error.facts;
+    return new TimedOut('REQUEST_TIMED_OUT', message, { cause: error, facts: { requestSent } });
+  }
+
+  stop(): void {
+    this.#stopped.abort('done');
+  }
+}
+
+function uploadMs({ upload }: ApiRequest): number {
+  return Math.min((upload?.body.byteLength ?? 0) / MIN_UPLOAD_BYTES_PER_MS, MAX_UPLOAD_MS);
 }
 
 function encodeContent(
@@ -288,17 +377,18 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 /** The endpoint failed, not the operation: another endpoint may succeed. */
-function isEndpointFailure(error: unknown, request: ApiRequest): error is PvescalerError {
+function isEndpointFailure(error: unknown): error is PvescalerError {
   if (!(error instanceof PvescalerError)) return false;
-  // With its own timeout the request may end before the endpoint reports 596, so the endpoint may be healthy.
-  const hasShortTimeout = request.timeoutMs !== undefined && error.facts['requestSent'] !== false;
-  if (error.class === 'TimedOut' && hasShortTimeout) return false;
   const hasNoResponse = error.facts['status'] === undefined;
   return (
     (hasNoResponse && (error.class === 'Unreachable' || error.class === 'TimedOut')) ||
     error.code === 'TLS_NOT_TRUSTED' ||
     error.code === 'PVE_UNREACHABLE'
   );
+}
+
+function isTimedOutAfterSending(error: unknown): boolean {
+  return error instanceof TimedOut && error.facts['requestSent'] !== false;
 }
 
 /**

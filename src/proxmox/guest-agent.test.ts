@@ -107,6 +107,17 @@ describe('guest agent', () => {
     });
   });
 
+  it('times out while the status of the command is not answered', async () => {
+    const region = createScriptedRegion({
+      [EXEC]: okResponse({ pid: 77 }),
+      [EXEC_STATUS]: () => new Promise(() => undefined),
+    });
+    await expect(
+      region.advanceUntil(region.hypervisor.guestExec(VM, command)),
+    ).rejects.toMatchObject({ class: 'TimedOut', facts: { pid: 77 } });
+    expect(region.clock.monotonic()).toBeLessThanOrEqual(command.timeoutMs);
+  });
+
   it('times out on a long command, and maps a signal to an exit code', async () => {
     const status: Record<string, number> = { exited: 0 };
     const region = createScriptedRegion({

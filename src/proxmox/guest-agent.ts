@@ -17,6 +17,8 @@ import {
 const MAX_INPUT_BYTES = 65_536;
 const INITIAL_POLL_INTERVAL_MS = 250;
 const MAX_POLL_INTERVAL_MS = 3_000;
+/** For the last read, which may begin just before the deadline of the command. */
+const MIN_STATUS_TIMEOUT_MS = 1_000;
 
 export interface GuestCommandResult {
   readonly exitCode: number;
@@ -83,7 +85,8 @@ export class GuestAgent {
     let pollIntervalMs = INITIAL_POLL_INTERVAL_MS;
     for (;;) {
       await this.#clock.sleep(pollIntervalMs, options);
-      const status = await this.#readCommandStatus(vm, pid, options);
+      const timeoutMs = Math.max(deadline - this.#clock.monotonic(), MIN_STATUS_TIMEOUT_MS);
+      const status = await this.#readCommandStatus(vm, { pid, timeoutMs }, options);
       if (status !== undefined && asBoolean(status['exited'])) return parseCommandResult(status);
       if (this.#clock.monotonic() >= deadline) throw commandTimedOut(vm, pid);
       pollIntervalMs = Math.min(pollIntervalMs * 1.5, MAX_POLL_INTERVAL_MS);
@@ -93,13 +96,14 @@ export class GuestAgent {
   /** Resolves with undefined on a transient error. */
   async #readCommandStatus(
     vm: VmRef,
-    pid: number,
+    { pid, timeoutMs }: { readonly pid: number; readonly timeoutMs: number },
     options: CallOptions,
   ): Promise<JsonObject | undefined> {
     const call = {
       method: 'GET',
       operation: 'read the status of a command in',
       query: { pid },
+      timeoutMs,
     } as const;
     try {
       return asObject(await this.#request(vm, '/exec-status', { ...call, ...options }));

@@ -258,6 +258,10 @@ export class TaskFollower {
 
   /** Does not wait for the polls: a host that hangs must not delay the tasks of other hosts. */
   #pollDue(now: number): void {
+    for (const late of this.#followed) {
+      // A poll and its retries may take minutes.
+      if (late.isPolling && late.deadline <= now) late.reject(taskTimedOut(late.task));
+    }
     const followed = [...this.#followed];
     const free = MAX_CONCURRENT_POLLS - followed.filter((task) => task.isPolling).length;
     const due = followed.filter((task) => !task.isPolling && task.pollAt <= now);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import type { Transport } from '../ports/transport.ts';
 import {
   createScriptedRegion,
   errorResponse,
+  failConnection,
   okResponse,
   TASK,
   UPID,
@@ -118,6 +120,29 @@ describe('uploadIso', () => {
     const tail = `\r\n--${boundary}--\r\n`;
     const encoder = new TextEncoder();
     expect([...sent.bytes]).toEqual([...encoder.encode(head), ...bytes, ...encoder.encode(tail)]);
+  });
+
+  it.each([
+    [1, 36],
+    [20, 55],
+    [2_000, 635],
+  ])('of %i MiB has at most %i s', async (mebibytes, seconds) => {
+    const limits: number[] = [];
+    const transport: Transport = {
+      request: async ({ timeoutMs }) => {
+        limits.push(timeoutMs);
+        return failConnection(true);
+      },
+      close: () => Promise.resolve(),
+    };
+    const region = createScriptedRegion({}, { transport });
+    // Only the length matters; the content is not allocated.
+    const bytes = Object.defineProperty(new Uint8Array(), 'length', { value: mebibytes * 2 ** 20 });
+    const file = { host: 'pve1', storage: 'local', name: 'seed.iso', bytes };
+    await expect(region.hypervisor.uploadIso(file)).rejects.toMatchObject({
+      code: 'PVE_UNREACHABLE',
+    });
+    expect(limits.map((ms) => Math.round(ms / 1_000))).toEqual([seconds]);
   });
 
   it('refuses a name that Proxmox would change', async () => {

@@ -21,7 +21,6 @@ const IMAGE_NAME = /^[A-Za-z0-9.+=_-]+\.(ova|qcow2|raw|vmdk)$/;
 /** Proxmox stores a file with any other name under a changed name. */
 const ISO_NAME = /^[A-Za-z0-9_.-]+\.(iso|img)$/i;
 
-const UPLOAD_TIMEOUT_MS = 10 * 60 * 1_000;
 const DELETE_TIMEOUT_MS = 2 * 60 * 1_000;
 
 export interface IsoFile {
@@ -125,7 +124,6 @@ export class Volumes {
         bytes: file.bytes,
         boundary: `pvescaler-${this.#random.uuid()}`,
       }),
-      timeoutMs: UPLOAD_TIMEOUT_MS,
       operation,
       host: file.host,
       ...options,

@@ -84,9 +84,9 @@ describe('createHttpTransport', () => {
   it('reports an unreachable peer with the configured code', async () => {
     const transport = createHttpTransport({ unreachable: 'KUBERNETES_UNREACHABLE' });
     const url = 'https://no-such-host.invalid:6443/';
-    await expect(
-      transport.request({ method: 'GET', url, timeoutMs: 5_000 }),
-    ).rejects.toMatchObject({ code: 'KUBERNETES_UNREACHABLE' });
+    await expect(transport.request({ method: 'GET', url, timeoutMs: 5_000 })).rejects.toMatchObject(
+      { code: 'KUBERNETES_UNREACHABLE' },
+    );
     await transport.close();
   });
 });

@@ -3,6 +3,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { KubernetesCluster, type KubernetesClusterOptions } from '../../src/kubernetes/index.ts';
 import type { PvescalerError } from '../../src/ports/errors.ts';
+import { ScriptedTransport } from '../../src/ports/fakes/scripted-transport.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
@@ -111,6 +112,32 @@ describe('the first list of the watch cache', () => {
 });
 
 describe('the watch of the watch cache', () => {
+  it('fails when only parts of an event arrive beyond the end of the watch', async () => {
+    const clock = new VirtualClock();
+    async function* trickle() {
+      for (;;) {
+        yield new TextEncoder().encode('{');
+        await clock.sleep(1_000);
+      }
+    }
+    const transport = new ScriptedTransport(
+      ({ url }) => ({
+        status: 200,
+        body: url.searchParams.has('watch')
+          ? trickle()
+          : '{"metadata":{"resourceVersion":"1"},"items":[]}',
+      }),
+      { clock },
+    );
+    const errors: PvescalerError[] = [];
+    const { open } = await setUp({ transport, clock, onError: (error) => errors.push(error) });
+    open();
+    await clock.advance(50_000);
+    expect(errors.map(({ message }) => message)).toEqual([
+      `watch ${NODES}: the connection was silent beyond the end of the watch`,
+    ]);
+  });
+
   it('resumes after a broken connection without a new list', async () => {
     const { sim, clock, names, count } = await setUpSynced({}, ['a']);
     sim.watches.disconnect();

@@ -47,7 +47,7 @@ export async function watchOnce(request: WatchRequest): Promise<WatchEnd> {
       if (isExpired(opened.status)) return { kind: 'expired' };
       return { kind: 'failed', error: translateStatus(opened.status, `watch ${path}`) };
     }
-    const end = await handleEvents(idle.observe(opened.body), request);
+    const end = await handleEvents(idle.observe(readLines(opened.body)), request);
     const lateMs = clock.monotonic() - startedAt - seconds * 1_000;
     const isOnTime = lateMs >= -EARLY_TOLERANCE_MS && lateMs <= LATE_TOLERANCE_MS;
     return end ?? { kind: 'ended', isOnTime };
@@ -75,10 +75,10 @@ function apiRequest({ path, resourceVersion, seconds }: WatchRequest) {
 
 /** Undefined: the stream ended without an error event. */
 async function handleEvents(
-  body: AsyncIterable<Uint8Array>,
+  lines: AsyncIterable<string>,
   request: WatchRequest,
 ): Promise<WatchEnd | undefined> {
-  for await (const line of readLines(body)) {
+  for await (const line of lines) {
     const end = handleEvent(line, request);
     if (end !== undefined) return end;
   }
@@ -132,18 +132,18 @@ function parseEvent(
   }
 }
 
-/** Aborts its signal when a stream delivers nothing for too long. */
+/** Aborts its signal when a stream delivers no event for too long; parts of an event do not count. */
 class IdleTimeout {
   readonly #clock: Clock;
   readonly #limitMs: number;
   readonly #expired = new AbortController();
   readonly #stopped = new AbortController();
-  #lastDataAt: number;
+  #lastEventAt: number;
 
   constructor(clock: Clock, limitMs: number) {
     this.#clock = clock;
     this.#limitMs = limitMs;
-    this.#lastDataAt = clock.monotonic();
+    this.#lastEventAt = clock.monotonic();
     void this.#run();
   }
 
@@ -151,10 +151,10 @@ class IdleTimeout {
     return this.#expired.signal;
   }
 
-  async *observe(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-    for await (const chunk of body) {
-      this.#lastDataAt = this.#clock.monotonic();
-      yield chunk;
+  async *observe(lines: AsyncIterable<string>): AsyncIterable<string> {
+    for await (const line of lines) {
+      this.#lastEventAt = this.#clock.monotonic();
+      yield line;
     }
   }
 
@@ -166,7 +166,7 @@ class IdleTimeout {
     const { signal } = this.#stopped;
     try {
       for (;;) {
-        const leftMs = this.#lastDataAt + this.#limitMs - this.#clock.monotonic();
+        const leftMs = this.#lastEventAt + this.#limitMs - this.#clock.monotonic();
         if (leftMs <= 0) return this.#expired.abort();
         await this.#clock.sleep(leftMs, { signal });
       }

@@ -49,10 +49,12 @@ export class ScriptedTransport implements Transport {
     const limit = new ExchangeLimit(request, this.#clock);
     const recorded = await record(request, limit.abandoned);
     this.requests.push(recorded);
-    const response = await limit.apply(Promise.resolve(recorded).then(this.#peer)).catch((error) => {
-      limit.end();
-      throw error;
-    });
+    const response = await limit
+      .apply(Promise.resolve(recorded).then(this.#peer))
+      .catch((error) => {
+        limit.end();
+        throw error;
+      });
     const { body = '' } = response;
     const isWhole = typeof body === 'string' || body instanceof Uint8Array;
     if (isWhole || request.streamsResponse === true) limit.end();

@@ -4,10 +4,14 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
-import type { TransportRequest } from '../ports/transport.ts';
-import { createHttpTransport } from './http-transport.ts';
-import { readUrl } from './index.ts';
+import { KubernetesCluster } from '../../src/kubernetes/index.ts';
+import type { PvescalerError } from '../../src/ports/errors.ts';
+import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
+import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
+import type { TransportRequest } from '../../src/ports/transport.ts';
+import { createProxmoxHypervisor } from '../../src/proxmox/index.ts';
+import { openHttpTransport, readUrl } from '../../src/system/index.ts';
+import { CREDENTIALS } from '../proxmox/simulated-region.ts';
 
 const LIMIT_MS = 35_000;
 const HALF_ANSWER = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"data":[';
@@ -35,12 +39,12 @@ async function listen(options: { readonly pauseOnConnect?: boolean } = {}) {
   return { url: `http://127.0.0.1:${port}`, connected };
 }
 
-function open() {
+async function open() {
   const clock = new VirtualClock();
-  const transport = createHttpTransport({ clock });
+  const transport = await openHttpTransport({ clock });
   const send = (url: string, extra: Partial<TransportRequest> = {}) =>
     transport.request({ method: 'GET', url, timeoutMs: LIMIT_MS, ...extra });
-  return { clock, transport, send };
+  return { clock, send };
 }
 
 /** Answers the first request with `text` and keeps the connection open. */
@@ -53,7 +57,7 @@ async function answer(connected: Promise<Socket>, text: string): Promise<Socket>
 
 describe('an exchange that stalls', () => {
   it('is rejected at the limit after half of a body', async () => {
-    const { clock, send } = open();
+    const { clock, send } = await open();
     const { url, connected } = await listen();
     void answer(connected, HALF_ANSWER);
     const response = await send(`${url}/api2/json/cluster/resources?type=vm`);
@@ -71,7 +75,7 @@ describe('an exchange that stalls', () => {
   });
 
   it('is rejected at the limit although one byte arrives per second', async () => {
-    const { clock, send } = open();
+    const { clock, send } = await open();
     const { url, connected } = await listen();
     const socket = answer(connected, HALF_ANSWER);
     const response = await send(`${url}/x`);
@@ -91,7 +95,7 @@ describe('an exchange that stalls', () => {
   });
 
   it('is rejected at the limit without any byte of an answer', async () => {
-    const { clock, send } = open();
+    const { clock, send } = await open();
     const { url, connected } = await listen();
     const rejection = expect(send(`${url}/x`)).rejects.toMatchObject({
       code: 'REQUEST_TIMED_OUT',
@@ -104,7 +108,7 @@ describe('an exchange that stalls', () => {
   });
 
   it('is rejected at the limit when the peer does not read the uploaded body', async () => {
-    const { clock, send } = open();
+    const { clock, send } = await open();
     const { url, connected } = await listen({ pauseOnConnect: true });
     const chunk = new Uint8Array(2 ** 20);
     let isBlocked = () => undefined as void;
@@ -119,15 +123,15 @@ describe('an exchange that stalls', () => {
         for (let sent = 1; sent < 64; sent += 1) yield chunk;
       },
     };
-    const rejection = expect(
-      send(`${url}/upload`, { method: 'POST', body }),
-    ).rejects.toMatchObject({
-      code: 'REQUEST_TIMED_OUT',
-      message: expect.stringMatching(
-        /the request POST \/upload stalled after \d+ of 67108864 bytes for 35 s/,
-      ),
-      facts: { requestSent: true },
-    });
+    const rejection = expect(send(`${url}/upload`, { method: 'POST', body })).rejects.toMatchObject(
+      {
+        code: 'REQUEST_TIMED_OUT',
+        message: expect.stringMatching(
+          /the request POST \/upload stalled after \d+ of 67108864 bytes for 35 s/,
+        ),
+        facts: { requestSent: true },
+      },
+    );
     await connected;
     await blocked;
     await clock.advance(LIMIT_MS);
@@ -135,7 +139,7 @@ describe('an exchange that stalls', () => {
   });
 
   it('is not rejected after the whole body arrived, however late it is read', async () => {
-    const { clock, send } = open();
+    const { clock, send } = await open();
     const { url, connected } = await listen();
     void answer(connected, 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
     const response = await send(url);
@@ -154,5 +158,50 @@ describe('readUrl', () => {
     await answer(connected, HALF_ANSWER);
     await clock.advance(30_000);
     await rejection;
+  });
+});
+
+describe('the Proxmox client', () => {
+  it('uses the next endpoint when the answer of one stalls', async () => {
+    const clock = new VirtualClock();
+    const [stalled, healthy] = [await listen(), await listen()];
+    const hypervisor = createProxmoxHypervisor({
+      region: 'home',
+      endpoints: [stalled.url, healthy.url],
+      credentials: CREDENTIALS,
+      transport: await openHttpTransport({ clock }),
+      clock,
+      random: new SeededRandom(1),
+    });
+    const reading = hypervisor.volumes('pve1', 'local', 'iso');
+    await answer(stalled.connected, HALF_ANSWER);
+    await clock.advance(LIMIT_MS);
+    await answer(healthy.connected, 'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}');
+    expect(await reading).toEqual([]);
+    await hypervisor.close();
+  });
+});
+
+describe('the Kubernetes client', () => {
+  it('reports a list whose answer stalls', async () => {
+    const clock = new VirtualClock();
+    const { url, connected } = await listen();
+    const { promise: reported, resolve: onError } = Promise.withResolvers<PvescalerError>();
+    const cluster = new KubernetesCluster({
+      transport: await openHttpTransport({ clock, unreachable: 'KUBERNETES_UNREACHABLE' }),
+      server: url,
+      caPem: undefined,
+      clock,
+      random: new SeededRandom(1),
+      watchPods: false,
+      onError,
+    });
+    await answer(connected, HALF_ANSWER);
+    await clock.advance(15_000);
+    expect(await reported).toMatchObject({
+      code: 'REQUEST_TIMED_OUT',
+      message: expect.stringMatching(/ \/api\/v1\/nodes .*for 15 s/),
+    });
+    await cluster.close();
   });
 });
