@@ -27,4 +27,4 @@ export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
 export { type ClusterDescription, defaultCluster } from './state/cluster-description.ts';
 export { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from './tasks/durations.ts';
 /** For tests that create their own certificates. */
-export * as x509 from './x509/der.ts';
+export * as x509 from './x509/certificate.ts';

@@ -1,30 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates a PKCS #10 certificate request like a kubelet does.
 import { Buffer } from 'node:buffer';
-import { createSign, generateKeyPairSync } from 'node:crypto';
-import { bitString, der, ECDSA_SHA256, oid, pem, sequence, set, utf8 } from './der.ts';
+import { generateKeyPairSync } from 'node:crypto';
+import { AsnConvert, AsnProp, AsnPropTypes, AsnType, AsnTypeTypes } from '@peculiar/asn1-schema';
+import { AlgorithmIdentifier, Name, SubjectPublicKeyInfo } from '@peculiar/asn1-x509';
+import {
+  ECDSA_SHA256,
+  encodeName,
+  encodePublicKey,
+  type Subject,
+  signStructure,
+} from './certificate.ts';
 
 export interface CertificateRequest {
   readonly requestPem: string;
   readonly keyPem: string;
 }
 
-export function requestCertificate(subject: {
-  readonly commonName: string;
-  readonly organization: string;
-}): CertificateRequest {
+/** RFC 2986, section 4.1. */
+class CertificationRequestInfo {
+  version = 0;
+  subject = new Name();
+  subjectPublicKeyInfo = new SubjectPublicKeyInfo();
+  /** Mandatory even when it is empty. */
+  attributes: ArrayBuffer[] = [];
+}
+declare(CertificationRequestInfo, {
+  version: { type: AsnPropTypes.Integer },
+  subject: { type: Name },
+  subjectPublicKeyInfo: { type: SubjectPublicKeyInfo },
+  attributes: { type: AsnPropTypes.Any, repeated: 'set', implicit: true, context: 0 },
+});
+
+/** RFC 2986, section 4.2. */
+class CertificationRequest {
+  info = new CertificationRequestInfo();
+  signatureAlgorithm = new AlgorithmIdentifier();
+  signature = new ArrayBuffer(0);
+}
+declare(CertificationRequest, {
+  info: { type: CertificationRequestInfo },
+  signatureAlgorithm: { type: AlgorithmIdentifier },
+  signature: { type: AsnPropTypes.BitString },
+});
+
+type Field = Parameters<typeof AsnProp>[0];
+
+/** Type stripping has no decorators, so the library's are called as functions. */
+function declare<T extends object>(
+  structure: new () => T,
+  fields: Readonly<Record<keyof T, Field>>,
+): void {
+  AsnType({ type: AsnTypeTypes.Sequence })(structure);
+  for (const [name, field] of Object.entries<Field>(fields)) {
+    AsnProp(field)(structure.prototype, name);
+  }
+}
+
+export function requestCertificate(subject: Subject): CertificateRequest {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const part = (kind: string, text: string) => set(sequence(oid(kind), utf8(text)));
-  const body = sequence(
-    der(0x02, Buffer.from([0])),
-    sequence(part('2.5.4.10', subject.organization), part('2.5.4.3', subject.commonName)),
-    publicKey.export({ type: 'spki', format: 'der' }),
-    // No attributes: the set is mandatory even when it is empty.
-    der(0xa0),
-  );
-  const signature = createSign('SHA256').update(body).sign(privateKey);
+  const info = Object.assign(new CertificationRequestInfo(), {
+    subject: encodeName(subject),
+    subjectPublicKeyInfo: encodePublicKey(publicKey),
+  });
+  const request = Object.assign(new CertificationRequest(), {
+    info,
+    signatureAlgorithm: ECDSA_SHA256,
+    signature: signStructure(info, privateKey),
+  });
   return {
-    requestPem: pem('CERTIFICATE REQUEST', sequence(body, ECDSA_SHA256, bitString(signature))),
+    requestPem: formatPem('CERTIFICATE REQUEST', Buffer.from(AsnConvert.serialize(request))),
     keyPem: String(privateKey.export({ type: 'pkcs8', format: 'pem' })),
   };
+}
+
+function formatPem(label: string, bytes: Buffer): string {
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
 }

@@ -28,7 +28,7 @@ export async function obtainCertificate(request: NodeCertificateRequest): Promis
   try {
     const { requestPem, keyPem } = requestCertificate({
       commonName: `system:node:${request.nodeName}`,
-      organization: 'system:nodes',
+      organizations: ['system:nodes'],
     });
     const created = await api.requestJson('POST', CSR_PATH, {
       apiVersion: 'certificates.k8s.io/v1',
