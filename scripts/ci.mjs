@@ -23,6 +23,7 @@ const TIERS = [
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
   { name: 'fleet-matrix', command: ['npm', 'run', '--silent', 'test:fleet-matrix'] },
   { name: 'e2e', command: ['npm', 'run', '--silent', 'test:e2e'] },
+  { name: 'mutation', command: ['npm', 'run', '--silent', 'mutation', '--', '--sample'] },
   { name: 'soak', command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '300'] },
   { name: 'bootstrap', command: ['npm', 'run', '--silent', 'test:bootstrap'] },
   { name: 'oracle', command: ['npm', 'run', '--silent', 'test:oracle'] },
