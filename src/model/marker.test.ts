@@ -84,6 +84,48 @@ describe('marker', () => {
     expect(readMarker(description).kind).toBe(kind);
   });
 
+  it.each([
+    [
+      'a newer version',
+      line.replace('v1', 'v2'),
+      'marker version v2 is not supported by this version',
+    ],
+    ['two markers', `${line}\n${line}`, 'the description has more than one marker'],
+    ['no fields', 'pvescaler/v1', 'marker has no valid cluster'],
+    ['no cluster', line.replace(/cluster=\S+ /, ''), 'marker has no valid cluster'],
+    ['no pool', line.replace('pool=small ', ''), "marker's pool is empty"],
+    [
+      'an invalid machine',
+      line.replace(/machine=\S+/, 'machine=abc'),
+      "marker's machine is not a UUID",
+    ],
+    ['no VM id', line.replace('vmid=1250 ', ''), 'marker has no valid vmid'],
+    ['text after the VM id', line.replace('1250', '1250x'), 'marker has no valid vmid'],
+    ['no creation time', line.replace(/created=\d+ /, ''), 'marker has no valid creation time'],
+    ['an invalid ready', `${line} ready=yes`, 'marker has an invalid ready'],
+    ['an invalid deleting', `${line} deleting=now`, 'marker has an invalid deleting'],
+    ['the pool twice', `${line} pool=other`, 'marker contains pool twice'],
+  ])('names the problem of a marker with %s', (_case, description, problem) => {
+    expect(readMarker(description)).toEqual({
+      kind: 'damaged',
+      problem: expect.stringContaining(problem),
+    });
+  });
+
+  it('may have several spaces and tabs between its fields and behind them', () => {
+    expect(readMarker(`${line.replaceAll(' ', ' \t ')}  `)).toEqual({ kind: 'marked', marker });
+  });
+
+  it('has no time of readiness or deletion unless the line has one', () => {
+    const reading = readMarker(line);
+    expect(reading.kind === 'marked' && Object.keys(reading.marker)).toEqual(Object.keys(marker));
+  });
+
+  it('replaces several lines, also the first, by one', () => {
+    const old = line.replace('small', 'old');
+    expect(withMarker(`${old}\nnotes\n${old}`, marker)).toBe(`${line}\nnotes`);
+  });
+
   it('never throws, whatever the description', () => {
     fc.assert(
       fc.property(

@@ -20,6 +20,7 @@ describe('a VM that is not on its last known host', () => {
       'GET /nodes/pve1/qemu/160/config': MISSING,
       'GET /cluster/resources': okResponse([
         { type: 'lxc', vmid: 160, node: 'pve3' },
+        { type: 'qemu', vmid: 161, node: 'pve3' },
         { type: 'qemu', vmid: 160, node: 'pve2' },
       ]),
       'GET /nodes/pve2/qemu/160/config': okResponse({ digest: 'd' }),
@@ -37,18 +38,30 @@ describe('a VM that is not on its last known host', () => {
   it('is not found only when no host has it', async () => {
     const routes = { 'GET /nodes/pve1/qemu/160/config': MISSING };
     const notFound = createScriptedRegion({ ...routes, 'GET /cluster/resources': okResponse([]) });
-    await expect(notFound.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
+    await expect(notFound.hypervisor.vmConfig(VM)).rejects.toMatchObject({
+      code: 'VM_NOT_FOUND',
+      message: 'VM 160 does not exist on any host of the region',
+      facts: { vmId: 160 },
+      cause: expect.objectContaining({ code: 'VM_NOT_FOUND' }),
+    });
+    expect(notFound.lastRequest().url.search).toBe('?type=vm');
     const moving = createScriptedRegion({
       ...routes,
       'GET /cluster/resources': okResponse([{ type: 'qemu', vmid: 160, node: 'pve1' }]),
     });
-    await expect(moving.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_CHANGED' });
+    await expect(moving.hypervisor.vmConfig(VM)).rejects.toMatchObject({
+      code: 'VM_CHANGED',
+      message: expect.stringContaining('VM 160 is on another host than expected'),
+      facts: { vmId: 160 },
+      cause: expect.objectContaining({ code: 'VM_NOT_FOUND' }),
+    });
     const unknown = createScriptedRegion({
       ...routes,
       'GET /cluster/resources': () => failConnection(true),
     });
     await expect(unknown.advanceUntil(unknown.hypervisor.vmConfig(VM))).rejects.toMatchObject({
       class: 'Unreachable',
+      facts: { requestSent: false },
     });
     const hostNotFound = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/config': errorResponse(500, "hostname lookup 'pve1' failed - x"),
@@ -57,6 +70,24 @@ describe('a VM that is not on its last known host', () => {
     await expect(hostNotFound.hypervisor.vmConfig(VM)).rejects.toMatchObject({
       code: 'VM_NOT_FOUND',
     });
+  });
+
+  it('is looked up on the host that the caller names once no host has it', async () => {
+    const hosts = [[{ type: 'qemu', vmid: 160, node: 'pve2' }], []];
+    const region = createScriptedRegion({
+      'GET /nodes/pve1/qemu/160/config': MISSING,
+      'GET /nodes/pve2/qemu/160/config': MISSING,
+      'GET /cluster/resources': () => okResponse(hosts.shift() ?? []),
+    });
+    await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_CHANGED' });
+    await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
+    await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
+    expect(region.requestLines().filter((request) => request.includes('config'))).toEqual([
+      'GET /nodes/pve1/qemu/160/config',
+      'GET /nodes/pve2/qemu/160/config',
+      'GET /nodes/pve2/qemu/160/config',
+      'GET /nodes/pve1/qemu/160/config',
+    ]);
   });
 
   it('is not destroyed on a host where the caller has not verified it', async () => {
