@@ -57,6 +57,10 @@ describe('chooseMachineName', () => {
   it('shortens a long prefix to a valid host name', () => {
     const prefix = `${'a'.repeat(53)}.b`;
     expect(nameOf({ names: { prefix, suffix: 'id' } })).toBe(`${'a'.repeat(53)}-3c9f4a52`);
+    const separators = `${'a'.repeat(52)}.-b`;
+    expect(nameOf({ names: { prefix: separators, suffix: 'id' } })).toBe(
+      `${'a'.repeat(52)}-3c9f4a52`,
+    );
     expect(nameOf({ names: { prefix: 'p'.repeat(54), suffix: 'id' } })).toHaveLength(63);
   });
 });

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { PvescalerError, Unauthorized } from '../ports/errors.ts';
+import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
+import { ScriptedTransport } from '../ports/fakes/scripted-transport.ts';
+import { SeededRandom } from '../ports/fakes/seeded-random.ts';
+import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
+import { ApiClient, type ApiLimits } from './api-client.ts';
 import {
   createScriptedRegion,
   errorResponse,
@@ -283,12 +288,72 @@ describe('several endpoints', () => {
   });
 });
 
+describe('the limit of a call', () => {
+  const hanging = () => new ScriptedTransport(() => new Promise(() => undefined), { clock });
+  const clock = new VirtualClock();
+  const open = (transport: ScriptedTransport, limits: Partial<ApiLimits> = {}) =>
+    new ApiClient({
+      endpoints: ['https://pve1:8006', 'https://pve2:8006'],
+      credentials: { kind: 'token', id: 'scaler@pve!main', secret: () => SECRET },
+      transport,
+      clock,
+      random: new SeededRandom(1),
+      limits,
+    });
+  const read = { method: 'GET', path: '/x', operation: 'read x' } as const;
+
+  it('includes all attempts on all endpoints', async () => {
+    const transport = hanging();
+    const startedAt = clock.monotonic();
+    const call = open(transport, { requestTimeoutMs: 10_000 }).request({
+      ...read,
+      timeoutMs: 25_000,
+    });
+    await expect(advanceUntilSettled(clock, call)).rejects.toMatchObject({
+      code: 'REQUEST_TIMED_OUT',
+      message: expect.stringContaining('no answer to GET /api2/json/x'),
+    });
+    expect(clock.monotonic() - startedAt).toBe(25_000);
+    expect(transport.requests.map(({ url }) => url.hostname)).toEqual(['pve1', 'pve2', 'pve1']);
+  });
+
+  it('includes the wait in the queue, and nothing was sent then', async () => {
+    const api = open(hanging(), { maxConcurrentRequests: 1 });
+    const blocking = api.request(read).catch(() => undefined);
+    await clock.advance(0);
+    const startedAt = clock.monotonic();
+    const queued = api.request({ ...read, timeoutMs: 1_000 });
+    await expect(advanceUntilSettled(clock, queued)).rejects.toMatchObject({
+      code: 'REQUEST_TIMED_OUT',
+      message: 'read x: not done within 1 s, retries included',
+      facts: { requestSent: false },
+    });
+    expect(clock.monotonic() - startedAt).toBe(1_000);
+    await api.close();
+    await blocking;
+  });
+
+  it('is not reported when the caller aborts first', async () => {
+    const abort = new AbortController();
+    const call = open(hanging()).request({ ...read, timeoutMs: 1_000, signal: abort.signal });
+    const rejection = expect(call).rejects.toMatchObject({ code: 'CANCELLED' });
+    await clock.advance(10);
+    abort.abort();
+    await rejection;
+    expect(clock.sleeping).toBe(0);
+  });
+});
+
 describe('password login', () => {
   let logins: Record<string, string>[] = [];
   let valid = '';
+  let delay: Promise<void> | undefined;
+  let reason: string | undefined;
 
   function withPassword(extra: { refuse?: boolean; secondFactor?: boolean } = {}) {
     logins = [];
+    delay = undefined;
+    reason = undefined;
     return createScriptedRegion(
       {
         'POST /access/ticket': ({ text }) => {
@@ -304,10 +369,14 @@ describe('password login', () => {
             username: 'me',
           });
         },
-        [START]: ({ headers }) =>
-          headers['cookie'] === `PVEAuthCookie=${encodeURIComponent(valid)}`
+        [CONFIG]: okResponse({ digest: 'd' }),
+        [START]: async ({ headers }) => {
+          await delay;
+          if (reason !== undefined) return errorResponse(500, reason);
+          return headers['cookie'] === `PVEAuthCookie=${encodeURIComponent(valid)}`
             ? okResponse(UPID)
-            : { status: 401, reason: 'Authentication failed!' },
+            : { status: 401, reason: 'Authentication failed!' };
+        },
       },
       { credentials: { kind: 'password', user: 'me@pam', password: () => 'pa&ss=word' } },
     );
@@ -320,6 +389,43 @@ describe('password login', () => {
     expect(logins).toEqual([{ username: 'me@pam', password: 'pa&ss=word' }]);
     expect(region.lastRequest().headers['csrfpreventiontoken']).toBe('csrf-1');
     expect(region.lastRequest().headers).not.toHaveProperty('authorization');
+  });
+
+  it('sends the CSRF token only with changes', async () => {
+    const region = withPassword();
+    await region.hypervisor.startVm(VM);
+    await region.hypervisor.vmConfig(VM);
+    expect(region.lastRequest().method).toBe('GET');
+    expect(region.lastRequest().headers).toHaveProperty('cookie');
+    expect(region.lastRequest().headers).not.toHaveProperty('csrfpreventiontoken');
+  });
+
+  it('keeps the ticket that another request has renewed', async () => {
+    const region = withPassword();
+    await region.hypervisor.startVm(VM);
+    valid = 'another cluster key';
+    const late = Promise.withResolvers<void>();
+    delay = late.promise;
+    const slow = region.hypervisor.startVm(VM);
+    await region.clock.advance(0);
+    delay = undefined;
+    await region.hypervisor.startVm(VM);
+    expect(logins).toHaveLength(2);
+    late.resolve();
+    await slow;
+    expect(logins).toHaveLength(2);
+  });
+
+  it('reveals neither password nor ticket nor CSRF token in an error', async () => {
+    const region = withPassword();
+    await region.hypervisor.startVm(VM);
+    const { cookie = '', csrfpreventiontoken = '' } = region.lastRequest().headers;
+    const ticket = decodeURIComponent(cookie.replace('PVEAuthCookie=', ''));
+    const secrets = ['pa&ss=word', ticket, csrfpreventiontoken];
+    reason = `refused ${secrets.join(' ')}`;
+    const error = await region.hypervisor.startVm(VM).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(PvescalerError);
+    for (const secret of secrets) expect(String(error)).not.toContain(secret);
   });
 
   it('renews the ticket with the old ticket before it expires', async () => {

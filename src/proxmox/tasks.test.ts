@@ -29,7 +29,8 @@ describe('task', () => {
     const responses = [
       okResponse({ status: 'running' }),
       ended('OK'),
-      ended('WARNINGS: 3'),
+      ended('WARNINGS: 13'),
+      ended('disk full, WARNINGS: 1'),
       ended('unable to create VM 181: config file already exists'),
       ended(),
     ];
@@ -44,7 +45,8 @@ describe('task', () => {
       warnings: 0,
       message: 'OK',
     });
-    await expect(readTask()).resolves.toMatchObject({ succeeded: true, warnings: 3 });
+    await expect(readTask()).resolves.toMatchObject({ succeeded: true, warnings: 13 });
+    await expect(readTask()).resolves.toMatchObject({ succeeded: false });
     await expect(readTask()).resolves.toMatchObject({
       succeeded: false,
       message: 'unable to create VM 181: config file already exists',
@@ -52,6 +54,7 @@ describe('task', () => {
     });
     await expect(readTask()).resolves.toMatchObject({
       succeeded: false,
+      message: 'the task ended without an exit status',
       failure: { code: 'TASK_FAILED' },
     });
   });

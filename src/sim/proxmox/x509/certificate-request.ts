@@ -33,7 +33,7 @@ declare(CertificationRequestInfo, {
 });
 
 /** RFC 2986, section 4.2. */
-class CertificationRequest {
+export class CertificationRequest {
   info = new CertificationRequestInfo();
   signatureAlgorithm = new AlgorithmIdentifier();
   signature = new ArrayBuffer(0);
