@@ -108,7 +108,7 @@ export const METRICS = {
   pvescaler_proxmox_request_duration_seconds: metric({
     type: 'histogram',
     labels: ['region', 'endpoint'],
-    help: 'Time until the response headers arrived or the request failed.',
+    help: 'Time until the whole response arrived or the request failed.',
     buckets: REQUEST_BUCKETS,
   }),
   pvescaler_kubernetes_calls_total: metric({

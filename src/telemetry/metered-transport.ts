@@ -26,17 +26,36 @@ export function meteredTransport(
         const seconds = (clock.monotonic() - startedAt) / 1_000;
         meters.observe('pvescaler_proxmox_request_duration_seconds', { region, endpoint }, seconds);
       };
+      const recordError = (error: unknown) =>
+        record(asPvescalerError(error).externalCodes.metricLabel);
       try {
         const response = await transport.request(request);
-        record(`${Math.floor(response.status / 100)}xx`);
-        return response;
+        const recordEnd = () => record(`${Math.floor(response.status / 100)}xx`);
+        return { ...response, body: observeEnd(response.body, { recordEnd, recordError }) };
       } catch (error) {
-        record(asPvescalerError(error).externalCodes.metricLabel);
+        recordError(error);
         throw error;
       }
     },
     close: () => transport.close(),
   };
+}
+
+/** A request ends with the last byte of its answer, or when the reader leaves. */
+async function* observeEnd(
+  body: AsyncIterable<Uint8Array>,
+  end: { recordEnd(): void; recordError(error: unknown): void },
+): AsyncIterable<Uint8Array> {
+  let isFailed = false;
+  try {
+    yield* body;
+  } catch (error) {
+    isFailed = true;
+    end.recordError(error);
+    throw error;
+  } finally {
+    if (!isFailed) end.recordEnd();
+  }
 }
 
 /** The segment after one of these is a name. */

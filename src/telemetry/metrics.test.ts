@@ -94,14 +94,40 @@ describe('meteredTransport', () => {
       url: 'https://pve1:8006/api2/json/version',
       timeoutMs: 1,
     } as const;
-    await transport.request(request);
-    await transport.request(request);
-    await expect(transport.request(request)).rejects.toThrow('refused');
+    const readAnswer = async () => {
+      for await (const _part of (await transport.request(request)).body);
+    };
+    await readAnswer();
+    await readAnswer();
+    await expect(readAnswer()).rejects.toThrow('refused');
     const text = await metrics.read();
     for (const outcome of ['2xx', '5xx', 'unreachable']) {
       expect(text).toContain(
         `pvescaler_proxmox_requests_total{region="lab",endpoint="GET /version",outcome="${outcome}"} 1`,
       );
     }
+  });
+
+  it('counts an answer that stalls as timed out, with the time until then', async () => {
+    const metrics = createMetrics({ includeProcess: false });
+    const clock = new VirtualClock();
+    async function* stall() {
+      yield new Uint8Array(1);
+      await new Promise(() => undefined);
+    }
+    const inner = new ScriptedTransport(() => ({ status: 200, body: stall() }), { clock });
+    const transport = meteredTransport(inner, { region: 'lab', meters: metrics, clock });
+    const url = 'https://pve1:8006/api2/json/version';
+    const { body } = await transport.request({ method: 'GET', url, timeoutMs: 35_000 });
+    const parts = body[Symbol.asyncIterator]();
+    await parts.next();
+    const rejection = expect(parts.next()).rejects.toMatchObject({ code: 'REQUEST_TIMED_OUT' });
+    await clock.advance(35_000);
+    await rejection;
+    const text = await metrics.read();
+    const labels = 'region="lab",endpoint="GET /version"';
+    expect(text).toContain(`pvescaler_proxmox_requests_total{${labels},outcome="timed_out"} 1`);
+    expect(text).not.toContain('outcome="2xx"');
+    expect(text).toContain(`pvescaler_proxmox_request_duration_seconds_sum{${labels}} 35`);
   });
 });
