@@ -349,16 +349,19 @@ describe('password login', () => {
   let valid = '';
   let delay: Promise<void> | undefined;
   let reason: string | undefined;
+  let loginFailure: (() => never) | undefined;
 
   function withPassword(extra: { refuse?: boolean; secondFactor?: boolean } = {}) {
     logins = [];
     delay = undefined;
     reason = undefined;
+    loginFailure = undefined;
     return createScriptedRegion(
       {
         'POST /access/ticket': ({ text }) => {
           const form = Object.fromEntries(new URLSearchParams(text));
           logins.push(form);
+          loginFailure?.();
           const isGood = form['password'] === 'pa&ss=word' || form['password'] === valid;
           if (extra.refuse === true || !isGood) return errorResponse(401, 'authentication failure');
           if (extra.secondFactor === true) return okResponse({ NeedTFA: 1, ticket: 'PVE:!tfa!' });
@@ -430,11 +433,25 @@ describe('password login', () => {
 
   it('renews the ticket with the old ticket before it expires', async () => {
     const region = withPassword();
+    await region.clock.advance(1_000);
     await region.hypervisor.startVm(VM);
     const first = valid;
-    await region.clock.advance(61 * 60 * 1_000);
+    await region.clock.advance(60 * 60 * 1_000 - 1);
+    await region.hypervisor.startVm(VM);
+    expect(logins).toHaveLength(1);
+    await region.clock.advance(1);
     await region.hypervisor.startVm(VM);
     expect(logins.map((login) => login['password'])).toEqual(['pa&ss=word', first]);
+  });
+
+  it('does not send the password when the renewal fails for another reason', async () => {
+    const region = withPassword();
+    await region.hypervisor.startVm(VM);
+    await region.clock.advance(61 * 60 * 1_000);
+    loginFailure = () => failConnection(true);
+    await expect(region.hypervisor.startVm(VM)).rejects.toMatchObject({ code: 'PVE_UNREACHABLE' });
+    expect(logins).toHaveLength(2);
+    expect(logins[1]?.['password']).not.toBe('pa&ss=word');
   });
 
   it('logs in again once when the ticket is refused, also for a request that starts a task', async () => {
@@ -456,7 +473,11 @@ describe('password login', () => {
     });
     expect(wrong.requestLines()).toEqual(['POST /access/ticket']);
     await expect(withPassword({ secondFactor: true }).hypervisor.startVm(VM)).rejects.toMatchObject(
-      { code: 'CREDENTIALS_REFUSED', hint: 'Use an API token: tokens need no second factor.' },
+      {
+        code: 'CREDENTIALS_REFUSED',
+        message: 'log in as me@pam: Proxmox requires a second factor',
+        hint: 'Use an API token: tokens need no second factor.',
+      },
     );
   });
 
