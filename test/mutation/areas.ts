@@ -15,14 +15,6 @@ export const AREAS: Readonly<Record<string, Area>> = {
     tests: ['src/scheduling/**/*.test.ts'],
     slowTests: ['src/scheduling/properties.test.ts'],
   },
-  fleet: {
-    mutate: ['src/fleet/**/*.ts'],
-    tests: ['src/fleet/**/*.test.ts'],
-    slowTests: [
-      'src/fleet/**/*.property.test.ts',
-      'src/fleet/recovery/{random-faults,crash,crash-joining}.test.ts',
-    ],
-  },
   placement: {
     mutate: ['src/placement/**/*.ts'],
     tests: ['src/placement/**/*.test.ts'],
@@ -36,6 +28,15 @@ export const AREAS: Readonly<Record<string, Area>> = {
     ],
     tests: ['src/model/marker.test.ts', 'src/proxmox/*.test.ts'],
     slowTests: [],
+  },
+  // Last, because it takes longest: a sample gets the time that the others left.
+  fleet: {
+    mutate: ['src/fleet/**/*.ts'],
+    tests: ['src/fleet/**/*.test.ts'],
+    slowTests: [
+      'src/fleet/**/*.property.test.ts',
+      'src/fleet/recovery/{random-faults,crash,crash-joining}.test.ts',
+    ],
   },
 };
 

@@ -205,6 +205,22 @@ describe('chooseHost with several storages', () => {
     expect(thin(0)).toMatchObject({ code: 'NO_STORAGE_SPACE' });
   });
 
+  it('limits a shared thin storage by its lowest reported total size', () => {
+    const nfs = (total: number) =>
+      aStorage({ name: 'nfs', shared: true, freeBytes: GIB, totalBytes: total * GIB });
+    const region = facts(
+      [aHost('pve1', { storages: [nfs(100)] }), aHost('pve2', { storages: [nfs(60)] })],
+      {
+        reservations: [aReservation(1250, 'pve1', { storage: 'nfs', pendingDiskBytes: 50 * GIB })],
+      },
+    );
+    const decision = chooseHost(aRequest({ storages: ['nfs'], thinStorages: ['nfs'] }), region);
+    expect(refusals(decision).map(({ numbers }) => numbers['freeBytes'])).toEqual([
+      10 * GIB,
+      10 * GIB,
+    ]);
+  });
+
   it('accepts the same storage for images and disks', () => {
     const one = aLocal({ name: 'one', content: ['import', 'images', 'iso'] });
     const request = aRequest({
