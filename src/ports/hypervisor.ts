@@ -300,6 +300,9 @@ export interface Hypervisor {
    */
   destroyVm(vm: VmRef, options?: CallOptions): Promise<TaskRef | undefined>;
 
+  /** Fingerprints of the hosts' certificates by host name, for hosts whose certificate the cluster knows. */
+  hostFingerprints(options?: CallOptions): Promise<ReadonlyMap<string, string>>;
+
   /** NotFound/TASK_NOT_FOUND if the task record no longer exists; read the VM instead. */
   task(task: TaskRef, options?: CallOptions): Promise<TaskStatus>;
   /** Running tasks of one kind on one host that our user started. */

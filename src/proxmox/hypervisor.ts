@@ -10,7 +10,7 @@ import { VmHosts } from './vm-hosts.ts';
 import { VmSizes } from './vm-sizes.ts';
 import { Vms } from './vms.ts';
 import { formatVolumeId, Volumes } from './volumes.ts';
-import { asObject } from './wire-values.ts';
+import { asObject, asObjects, asText } from './wire-values.ts';
 
 export interface ProxmoxOptions extends ApiClientOptions {
   readonly region: string;
@@ -32,6 +32,7 @@ export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
   return {
     region,
     view: (call = noOptions) => readView({ region, api, vmHosts, version, vmSizes, clock }, call),
+    hostFingerprints: (call = noOptions) => readFingerprints(api, call),
     vmConfig: (vm, call = noOptions) => vms.config(vm, call),
     vmState: (vm, call = noOptions) => vms.state(vm, call),
     createVm: (order, call = noOptions) => vms.create(order, call),
@@ -88,6 +89,24 @@ async function readView(sources: ViewSources, call: CallOptions): Promise<Region
   const online = new Set(resources.hosts.filter((host) => host.online).map((host) => host.name));
   const vms = await sources.vmSizes.applyTo(resources.vms, online, call);
   return { region: sources.region, takenAt, version, ...resources, vms };
+}
+
+async function readFingerprints(
+  api: ApiClient,
+  call: CallOptions,
+): Promise<ReadonlyMap<string, string>> {
+  const data = await api.requestData({
+    method: 'GET',
+    path: '/nodes',
+    operation: "read the hosts' fingerprints",
+    ...call,
+  });
+  const fingerprints = new Map<string, string>();
+  for (const entry of asObjects(data)) {
+    const [host, fingerprint] = [asText(entry['node']), asText(entry['ssl_fingerprint'])];
+    if (host !== undefined && fingerprint !== undefined) fingerprints.set(host, fingerprint);
+  }
+  return fingerprints;
 }
 
 async function readPermissions(

@@ -8,6 +8,7 @@ import { correctedTime } from '../records/future-times.ts';
 import { DriverTime } from './driver-time.ts';
 import { BootTimes, TaskPolling } from './polling.ts';
 import type { RegionReading } from './region-views.ts';
+import type { ComparedRegions } from './same-proxmox.ts';
 
 /** Addresses in a VM's configuration. */
 export interface KnownAddresses {
@@ -71,6 +72,7 @@ export class DriverState {
   unplaced: ReadonlySet<string> = new Set();
   /** The last view of each region, and the read in progress. */
   readonly regionReadings = new Map<string, RegionReading>();
+  readonly comparedRegions: ComparedRegions = new Map();
   /** The last time that the cluster could not be read, or was read for the first time. */
   clusterStaleAt = Number.NEGATIVE_INFINITY;
   clusterSeenAt: number | undefined;

@@ -79,7 +79,8 @@ async function read(reading: RegionReading, view: () => Promise<RegionView>): Pr
   }
 }
 
-async function waitFor(pending: readonly Promise<void>[], clock: Clock): Promise<void> {
+/** Waits for all, but only for a moment. */
+export async function waitFor(pending: readonly Promise<void>[], clock: Clock): Promise<void> {
   if (pending.length === 0) return;
   const over = new AbortController();
   const deadline = clock.sleep(MAX_WAIT_MS, { signal: over.signal }).catch(() => undefined);

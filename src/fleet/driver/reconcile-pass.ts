@@ -15,6 +15,7 @@ import type { HostJobs } from '../context/host-jobs.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
+import { withoutSameRegions } from '../context/same-proxmox.ts';
 import { isSettled } from '../machine/ready.ts';
 import { placeRequested } from '../machine/requested.ts';
 import { removeOrphanedNodes } from '../nodes/orphaned-nodes.ts';
@@ -95,7 +96,8 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
 async function readAll(options: EngineOptions, { authority, state }: PassParts) {
   const { clock, cache, store } = options;
   const records = await Records.open(cache, authority.lease, () => clock.now());
-  const { views, stale } = await recentRegionViews(options, authority, state.regionReadings);
+  const read = await recentRegionViews(options, authority, state.regionReadings);
+  const { views, stale } = await withoutSameRegions(options, read, state.comparedRegions);
   options.forecast.setViews(views, stale);
   const clusterReading = await readCluster(options, state);
   for (const [region, { takenAt }] of views) state.seenAt.set(region, takenAt);

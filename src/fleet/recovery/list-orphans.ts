@@ -10,6 +10,7 @@ import { isVmGone } from '../context/machine-error.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { readRegionViews } from '../context/region-views.ts';
+import { withoutSameRegions } from '../context/same-proxmox.ts';
 import { orphanedNodesIn } from '../nodes/orphaned-nodes.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
@@ -41,7 +42,8 @@ export async function listOrphans(
   cache: RecordCache,
 ): Promise<readonly Orphan[]> {
   const { store, clock } = options;
-  const { views, stale } = await readRegionViews(options);
+  const read = await readRegionViews(options);
+  const { views, stale } = await withoutSameRegions(options, read, new Map());
   const [unread] = Object.entries(stale);
   if (unread !== undefined) {
     throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);

@@ -5,6 +5,17 @@ import type { HypervisorFixture } from './hypervisor-fixture.ts';
 const GIBIBYTE = 2 ** 30;
 
 export function vmContract(fixture: () => HypervisorFixture): void {
+  describe('hostFingerprints', () => {
+    it('returns the same fingerprint of each host every time, and different ones of two hosts', async () => {
+      const { hypervisor, underTest } = fixture();
+      const { hosts, advanceUntil } = underTest;
+      const first = await advanceUntil(hypervisor.hostFingerprints());
+      expect(new Set(hosts.map((host) => first.get(host))).size).toBe(hosts.length);
+      const second = await advanceUntil(hypervisor.hostFingerprints());
+      expect([...second]).toEqual([...first]);
+    });
+  });
+
   describe('view', () => {
     it('returns hosts, storages, templates and taken ids', async () => {
       const { hypervisor, underTest } = fixture();

@@ -67,7 +67,12 @@ export class MemoryHypervisor implements Hypervisor {
   readonly #responsesToDrop = new Map<HypervisorMethod, number>();
   #isClosed = false;
 
+  readonly #random: Random;
+  /** Chosen when the fingerprints are first read. */
+  #fingerprintPrefix: string | undefined;
+
   constructor(options: MemoryHypervisorOptions) {
+    this.#random = options.random;
     this.region = options.region ?? 'memory';
     this.state = new MemoryRegion(options.hosts);
     this.#version = options.version ?? '9.2.1';
@@ -209,6 +214,13 @@ export class MemoryHypervisor implements Hypervisor {
     return this.#call({ method: 'task' }, options, () => {
       this.#operations.requireHost(task.host);
       return this.state.taskStatus(task);
+    });
+  }
+
+  hostFingerprints(options?: CallOptions) {
+    return this.#call({ method: 'hostFingerprints' }, options, () => {
+      const prefix = (this.#fingerprintPrefix ??= this.#random.uuid());
+      return new Map(this.state.hosts.map(({ name }) => [name, `${prefix}:${name}`]));
     });
   }
 

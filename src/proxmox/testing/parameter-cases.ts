@@ -37,6 +37,7 @@ const onStorage = { node, storage };
 
 export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
   'GET /version': { given: {}, parameters: {} },
+  'GET /nodes': { given: {}, parameters: {} },
   'POST /access/ticket': {
     given: { username: 'scaler@pve', password: 'simulated' },
     parameters: {

@@ -10,13 +10,17 @@ function getVersion(call: Call): Record<string, string> {
 }
 
 function listNodes(call: Call): unknown {
-  return [...call.state.hosts.values()].map((host) =>
-    formatNode(
-      call.core,
-      host,
-      call.isAllowed({ path: `/nodes/${host.name}`, privileges: ['Sys.Audit'] }),
-    ),
-  );
+  return [...call.state.hosts.values()].map((host) => {
+    const path = `/nodes/${host.name}`;
+    const withStats = call.isAllowed({ path, privileges: ['Sys.Audit'] });
+    // Chosen when it is first read. No host of the simulator has a certificate of its own.
+    host.fingerprint ??= formatFingerprint(call.state.random.bytes(32));
+    return { ...formatNode(call.core, host, withStats), ssl_fingerprint: host.fingerprint };
+  });
+}
+
+function formatFingerprint(digest: Uint8Array): string {
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0').toUpperCase()).join(':');
 }
 
 function nodeStatus(call: Call): unknown {

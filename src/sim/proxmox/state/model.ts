@@ -21,6 +21,8 @@ export interface Host {
   /** Clock time of the last change of `online`. */
   onlineChangedAt: number;
   nextPid: number;
+  /** Of its certificate. */
+  fingerprint?: string;
 }
 
 export interface Volume {

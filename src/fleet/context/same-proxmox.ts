@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refuses two regions that are the same Proxmox under two names: each would take the machines of the other for its own
+// duplicates. Host names prove nothing, since many separate hosts are called `pve`.
+import type { Clock } from '../../ports/clock.ts';
+import { PvescalerError } from '../../ports/errors.ts';
+import type { Hypervisor, RegionView, VmRef } from '../../ports/hypervisor.ts';
+import { type RegionViews, waitFor } from './region-views.ts';
+
+interface Regions {
+  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  readonly clock: Clock;
+}
+
+/** What is known about two regions with hosts of the same name, by a key of regions and hosts. */
+export type ComparedRegions = Map<string, Comparison>;
+
+interface Comparison {
+  /** Undefined until it is known. */
+  isSame?: boolean;
+  why: string;
+  reading?: Promise<void> | undefined;
+}
+
+const SAMPLED_VMS = 3;
+
+/** The views without regions that are the same Proxmox, or of which that is not known yet. */
+export async function withoutSameRegions(
+  regions: Regions,
+  { views, stale }: RegionViews,
+  compared: ComparedRegions,
+): Promise<RegionViews> {
+  const pairs = pairsOf([...views.values()]);
+  const comparisons = pairs.map((pair) => comparisonOf(regions, pair, compared));
+  await waitFor(
+    comparisons.flatMap(({ reading }) => reading ?? []),
+    regions.clock,
+  );
+  const kept = new Map(views);
+  const refused: Record<string, string> = { ...stale };
+  for (const [at, [one, other]] of pairs.entries()) {
+    const comparison = comparisons[at];
+    if (comparison === undefined || comparison.isSame === false) continue;
+    for (const { region } of [one, other]) {
+      kept.delete(region);
+      refused[region] = comparison.why;
+    }
+  }
+  return { views: kept, stale: refused };
+}
+
+type Pair = readonly [RegionView, RegionView];
+
+/** Pairs of regions with a host of the same name. */
+function pairsOf(views: readonly RegionView[]): readonly Pair[] {
+  return views.flatMap((one, at) =>
+    views
+      .slice(at + 1)
+      .filter((other) => sharedHosts([one, other]).length > 0)
+      .map((other) => [one, other] as const),
+  );
+}
+
+function sharedHosts([one, other]: Pair): readonly string[] {
+  const names = new Set(other.hosts.map(({ name }) => name));
+  return one.hosts.map(({ name }) => name).filter((name) => names.has(name));
+}
+
+function comparisonOf(regions: Regions, pair: Pair, compared: ComparedRegions): Comparison {
+  const [one, other] = pair;
+  const key = [one.region, other.region, ...sharedHosts(pair)].join(' ');
+  const known = compared.get(key) ?? {
+    why: `it is not known yet whether regions ${one.region} and ${other.region} are the same Proxmox`,
+  };
+  compared.set(key, known);
+  if (known.isSame === undefined) known.reading ??= compare(regions, pair, known);
+  return known;
+}
+
+async function compare(regions: Regions, pair: Pair, comparison: Comparison): Promise<void> {
+  try {
+    const proof = await findProof(regions, pair);
+    comparison.isSame = proof !== undefined;
+    const [{ region: one }, { region: other }] = pair;
+    if (proof !== undefined) {
+      comparison.why = `regions ${one} and ${other} are the same Proxmox (${proof}): remove one of them from the config`;
+    }
+  } catch (error) {
+    if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;
+    const [{ region: one }, { region: other }] = pair;
+    comparison.why = `it cannot be determined whether regions ${one} and ${other} are the same Proxmox: ${error.message}`;
+  } finally {
+    comparison.reading = undefined;
+  }
+}
+
+/** Certificates decide. A VM that was restored in the other region has the same id and SMBIOS UUID there. */
+async function findProof(regions: Regions, pair: Pair): Promise<string | undefined> {
+  const [one, other] = await Promise.all(
+    pair.map(({ region }) => hypervisorOf(regions, region).hostFingerprints()),
+  );
+  const known = sharedHosts(pair).filter((host) => one?.has(host) && other?.has(host));
+  const same = known.find((host) => one?.get(host) === other?.get(host));
+  if (same !== undefined) return `host ${same} has the same certificate in both`;
+  return known.length > 0 ? undefined : findSameVm(regions, pair);
+}
+
+async function findSameVm(regions: Regions, pair: Pair): Promise<string | undefined> {
+  const [one, other] = pair;
+  const names = new Map(other.vms.map(({ vmId, name }) => [vmId, name]));
+  const shared = one.vms.filter(({ vmId, name }) => name !== undefined && names.get(vmId) === name);
+  for (const vm of shared.slice(0, SAMPLED_VMS)) {
+    const [first, second] = await Promise.all(
+      pair.map(({ region }) => smbiosUuidOf(regions, region, vm)),
+    );
+    if (first !== undefined && first === second)
+      return `VM ${vm.vmId} has the same SMBIOS UUID in both`;
+  }
+  return undefined;
+}
+
+async function smbiosUuidOf(
+  regions: Regions,
+  region: string,
+  vm: VmRef,
+): Promise<string | undefined> {
+  return (await hypervisorOf(regions, region).vmConfig(vm)).smbiosUuid;
+}
+
+function hypervisorOf({ hypervisors }: Regions, region: string): Hypervisor {
+  const hypervisor = hypervisors.get(region);
+  if (hypervisor === undefined) throw new Error(`no connection to region ${region}`);
+  return hypervisor;
+}
