@@ -6,10 +6,11 @@ import { readMarker } from '../../model/marker.ts';
 import type { Cluster } from '../../ports/cluster.ts';
 import type { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
+import type { MemoryVm } from '../../ports/fakes/memory-region.ts';
 import { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
-import type { Hypervisor } from '../../ports/hypervisor.ts';
+import type { Hypervisor, VmRef } from '../../ports/hypervisor.ts';
 import type { Store } from '../../ports/store.ts';
 import type { FleetSettings } from '../context/settings.ts';
 import type { PassReport } from '../driver/reconcile-pass.ts';
@@ -118,6 +119,18 @@ export async function untilAtRest(fleet: Fleet, at: PassParts, maxPasses = 2_000
     const { inProgress, undecided } = await onePass(fleet, at);
     quietPasses = inProgress === 0 && undecided.length === 0 ? quietPasses + 1 : 0;
   }
+}
+
+/** Puts a VM of a person under this id, in place of the one that has it. It is running. */
+export function replaceVm({ hypervisor, clock }: TestFleet, { vmId, host }: VmRef): MemoryVm {
+  const options = new Map([
+    ['name', 'a-persons'],
+    ['memory', '512'],
+    ['scsi0', `local-lvm:vm-${vmId}-disk-0,size=1024M`],
+  ]);
+  const vm = { vmId, host, options, revision: 1, startedAt: clock.monotonic() - 60_000 };
+  hypervisor.state.vms.set(vmId, vm);
+  return vm;
 }
 
 /** Requests one machine and runs passes until it is in this phase. */
