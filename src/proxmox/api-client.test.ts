@@ -176,7 +176,7 @@ describe('retries', () => {
       return left >= 0 ? errorResponse(500, "can't lock file 'x' - got timeout") : okResponse(null);
     };
     const region = createScriptedRegion({
-      'DELETE /nodes/pve1/storage/local/content/local%3Aiso%2Fa.iso': answer,
+      'DELETE /nodes/pve1/storage/local/content/local:iso/a.iso': answer,
       'PUT /nodes/pve1/qemu/160/config': answer,
     });
     await region.advanceUntil(region.hypervisor.deleteVolume('pve1', 'local:iso/a.iso'));
