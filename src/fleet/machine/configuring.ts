@@ -18,10 +18,6 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
   const pool = reconcile.requirePool();
   const task = await reconcile.pollTask();
   if (task.state === 'running') return task.wait;
-  if (task.state === 'ended' && task.failure !== undefined) {
-    await reconcile.update({ task: undefined });
-    throw task.failure;
-  }
   const { config } = await lookUpOwnVm(reconcile);
   // A change needs the digest of the configuration that was verified to be ours, so the VM is looked up again after one.
   if (await isSpecChanged(reconcile, pool, config)) return CONTINUE;

@@ -3,7 +3,7 @@
 // that it is gone, then removes everything else that belonged to the machine. A VM that is not ours is left alone.
 import type { TaskKind } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
-import { isMachineError } from '../context/machine-error.ts';
+import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import {
   CONTINUE,
   DONE,
@@ -32,7 +32,7 @@ const MAX_UNREADABLE_MS = 60_000;
 
 export async function deleting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   if (reconcile.machine.placement === undefined) return finishDeletion(reconcile);
-  const task = await reconcile.pollTask();
+  const task = await reconcile.pollTask(isUnimportant);
   if (task.state === 'running') return task.wait;
   if (task.state === 'ended' && task.kind === 'destroy') {
     await recordWarnings(reconcile, task.warnings);
@@ -59,6 +59,14 @@ async function finishWithoutVm(
     case 'absent':
       return finishUnlessCloning(reconcile);
   }
+}
+
+/**
+ * A VM that was not shut down is stopped next. Tasks of earlier phases do not matter any more, and a VM that another
+ * user destroyed is gone.
+ */
+function isUnimportant(failure: PvescalerError, kind: TaskKind): boolean {
+  return !['stop', 'destroy', 'other'].includes(kind) || isVmGone(failure);
 }
 
 /** A clone that still runs would create the VM after its deletion. */

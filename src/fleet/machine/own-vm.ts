@@ -212,6 +212,8 @@ export async function becomeReady(reconcile: MachineReconcile): Promise<Reconcil
   await reconcile.move('ready');
   const { context, machine, placement } = reconcile;
   context.state.tokens.delete(reconcile.id);
+  // A later error is recorded even if it is the same as the last one.
+  context.state.recorded.delete(reconcile.id);
   await context.records.changePool(machine.pool, ({ backoff, ...rest }) =>
     backoff === undefined ? undefined : rest,
   );

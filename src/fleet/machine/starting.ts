@@ -10,10 +10,6 @@ export async function starting(reconcile: MachineReconcile): Promise<ReconcileRe
   const { readOptions } = reconcile.context;
   const { power } = await reconcile.hypervisor.vmState(reconcile.vm, readOptions);
   if (power === 'running') return reconcile.move('booting');
-  if (task.state === 'ended' && task.failure !== undefined) {
-    await reconcile.update({ task: undefined });
-    throw task.failure;
-  }
   await lookUpOwnVm(reconcile);
   return reconcile.recordTask(
     await reconcile.hypervisor.startVm(reconcile.vm, reconcile.context.writeOptions()),
