@@ -37,6 +37,10 @@ export class DriverState {
   readonly recorded = new Map<string, string>();
   /** Since when a ready machine's VM has been missing. */
   readonly missingSince = new Map<string, number>();
+  /** Since when a ready machine's VM has been stopped; set when it is recorded. */
+  readonly stoppedSince = new Map<string, number>();
+  /** Restarts of a ready machine that stops again and again, and when the next one is allowed. */
+  readonly restarts = new Map<string, { readonly notBefore: number; readonly count: number }>();
   /** Image downloads in progress, by host and volume. */
   readonly downloads = new Map<string, ImageDownload>();
   /** Image checks in progress, shared by all machines that wait for the same image. */
@@ -118,13 +122,16 @@ export class DriverState {
       this.recorded,
       this.missingSince,
       this.ownerUnknownSince,
+      this.stoppedSince,
+      this.restarts,
       this.nodeMissingSince,
       this.tokens,
       this.joinedByAgent,
       this.contestedLabels,
     ];
     for (const known of byMachine) known.delete(id);
-    for (const subject of ['node', 'labels', 'vm']) this.recorded.delete(`${subject} ${id}`);
+    for (const subject of ['node', 'labels', 'vm', 'missing node'])
+      this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
     this.provisioningTime.forget(id);
   }

@@ -174,6 +174,15 @@ function failureOf(status: TaskStatus & { readonly state: 'ended' }): PvescalerE
   return status.failure ?? new TaskFailed('TASK_FAILED', status.message);
 }
 
+const INITIAL_BACKOFF_MS = 1_000;
+/** After refused calls, failed tasks and restarts. */
+export const MAX_BACKOFF_MS = 5 * 60_000;
+
+/** `count`: attempts so far, at least one. */
+export function backoffMs(count: number, maxMs = MAX_BACKOFF_MS): number {
+  return Math.min(INITIAL_BACKOFF_MS * 2 ** (count - 1), maxMs);
+}
+
 // What a phase handler returns: when the machine is reconciled next.
 
 export type ReconcileResult =

@@ -6,8 +6,10 @@ import type { ErrorCode } from '../../ports/error-codes.ts';
 import { asPvescalerError, PvescalerError, TimedOut } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import {
+  backoffMs,
   CONTINUE,
   DONE,
+  MAX_BACKOFF_MS,
   MachineReconcile,
   type ReconcileResult,
   RecordCorrected,
@@ -62,9 +64,6 @@ const PROVISIONING: readonly Phase[] = [
 const MAX_STEPS = 12;
 /** Attempts per machine where Proxmox tried and failed; transient errors are bounded by the provision timeout alone. */
 const MAX_ATTEMPTS = 3;
-const INITIAL_BACKOFF_MS = 1_000;
-/** Refused calls and failed tasks. */
-const MAX_BACKOFF_MS = 5 * 60_000;
 /** A host that comes back is used soon. Also the interval at which a machine in back-off is checked for its timeout. */
 const MAX_UNREACHABLE_BACKOFF_MS = 30_000;
 const RETRY_MS = 1_000;
@@ -78,10 +77,10 @@ export async function reconcileMachine(
   if (!isRegionReadable(reconcile)) return requeue(RETRY_MS, 'its region cannot be read');
   try {
     if (await failIfOverdue(reconcile)) return CONTINUE;
-    const backoffMs = (context.state.backoffs.get(id)?.until ?? 0) - context.now;
+    const leftMs = (context.state.backoffs.get(id)?.until ?? 0) - context.now;
     // A longer one began before the wall clock was set back.
-    if (backoffMs > 0 && backoffMs <= MAX_BACKOFF_MS) {
-      return requeueInBackoff(backoffMs, 'back-off after an error');
+    if (leftMs > 0 && leftMs <= MAX_BACKOFF_MS) {
+      return requeueInBackoff(leftMs, 'back-off after an error');
     }
     return await runHandlers(reconcile);
   } catch (error) {
@@ -189,8 +188,8 @@ async function backOffMachine(
   const { backoffs } = reconcile.context.state;
   const count = (backoffs.get(reconcile.id)?.count ?? 0) + 1;
   const maxMs = isUnreachable(error) ? MAX_UNREACHABLE_BACKOFF_MS : MAX_BACKOFF_MS;
-  const backoffMs = Math.min(INITIAL_BACKOFF_MS * 2 ** (count - 1), maxMs);
-  backoffs.set(reconcile.id, { until: reconcile.context.now + backoffMs, count });
+  const delayMs = backoffMs(count, maxMs);
+  backoffs.set(reconcile.id, { until: reconcile.context.now + delayMs, count });
   const { pool, placement } = reconcile.machine;
   await reconcile.context.recordOnce(reconcile.id, {
     kind: 'failed',
@@ -202,10 +201,10 @@ async function backOffMachine(
     reason: error.code,
     message: error.message,
   });
-  return requeueInBackoff(backoffMs, error.code);
+  return requeueInBackoff(delayMs, error.code);
 }
 
 /** Reconciled before the end of a long back-off, but only to notice a timeout. */
-function requeueInBackoff(backoffMs: number, because: string): ReconcileResult {
-  return requeue(Math.min(backoffMs, MAX_UNREACHABLE_BACKOFF_MS), because);
+function requeueInBackoff(leftMs: number, because: string): ReconcileResult {
+  return requeue(Math.min(leftMs, MAX_UNREACHABLE_BACKOFF_MS), because);
 }
