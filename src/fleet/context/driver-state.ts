@@ -41,6 +41,10 @@ export class DriverState {
   readonly stoppedSince = new Map<string, number>();
   /** Restarts of a ready machine that stops again and again, and when the next one is allowed. */
   readonly restarts = new Map<string, { readonly notBefore: number; readonly count: number }>();
+  /** Machines whose VM is being destroyed, until the task is recorded. */
+  readonly destroying = new Set<string>();
+  /** Machines that are ready to be destroyed and wait for other deletions on their host or storage. */
+  readonly awaitingDestroy = new Set<string>();
   /** Image downloads in progress, by host and volume. */
   readonly downloads = new Map<string, ImageDownload>();
   /** Image checks in progress, shared by all machines that wait for the same image. */
@@ -124,6 +128,7 @@ export class DriverState {
       this.ownerUnknownSince,
       this.stoppedSince,
       this.restarts,
+      this.awaitingDestroy,
       this.nodeMissingSince,
       this.tokens,
       this.joinedByAgent,
