@@ -25,7 +25,8 @@ interface KnownTemplate {
 }
 
 interface ImageDownload {
-  readonly task: TaskRef;
+  /** Undefined until Proxmox has answered. */
+  readonly task: TaskRef | undefined;
   /** On the monotonic clock. */
   readonly polledAt: number;
 }
@@ -45,9 +46,9 @@ export class DriverState {
   readonly destroying = new Set<string>();
   /** Machines that are ready to be destroyed and wait for other deletions on their host or storage. */
   readonly awaitingDestroy = new Set<string>();
-  /** Image downloads in progress, by host and volume. */
+  /** Image downloads in progress, by storage and volume. */
   readonly downloads = new Map<string, ImageDownload>();
-  /** Image checks in progress, shared by all machines that wait for the same image. */
+  /** Image checks in progress, shared by all machines of a host that wait for the same image. */
   readonly imageChecks = new Map<string, Promise<boolean>>();
   /** VMs that were inspected and are not ours, with their `vmFingerprint`. */
   readonly unmanaged = new Map<string, string>();
