@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { Machine } from '../../model/machine.ts';
-import { aHost, aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
 import {
+  aHost,
+  aPool,
+  aRegion,
+  REGION,
+  someSettings,
+  templateSource,
+} from '../testing/settings.ts';
+import {
+  anUnrecordedClone,
   aTestFleet,
   existingResources,
   machinesIn,
@@ -10,6 +18,7 @@ import {
   phasesIn,
   REASON,
   reachPhase,
+  replaceVm,
   runPasses,
   type TestFleet,
   untilAtRest,
@@ -74,6 +83,65 @@ describe('deleting: a VM or host that changes during the deletion', () => {
     testFleet.hypervisor.state.hosts.splice(at, 1);
     await untilAtRest(testFleet.fleet, testFleet, 200);
     expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'gone' }]);
+  });
+});
+
+describe('deleting: whose VM it is', () => {
+  it('does not destroy the VM of another machine of ours that has the VM id', async () => {
+    const testFleet = aTestFleet();
+    const { id, placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const vm = testFleet.hypervisor.state.vms.get(placement?.vmId ?? 0);
+    const other = '0a1b2c3d-2222-4000-8000-000000000002';
+    const description = vm?.options.get('description') ?? '';
+    vm?.options.set('description', description.replace(id, other)).set('smbios1', `uuid=${other}`);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await runPasses(testFleet, 20);
+    expect(existingResources(testFleet.hypervisor).machines).toEqual([other]);
+    expect(vm?.options.get('description')).not.toContain('deleting=');
+    expect((await machinesIn(testFleet.store)).find((one) => one.id === id)?.phase).toBe('gone');
+  });
+
+  it('does not mark a VM that a person put under the id after the ownership check', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'ready');
+    let options: ReadonlyMap<string, string> | undefined;
+    testFleet.hypervisor.onCall = ({ method, vmId = 0, host = '' }) => {
+      if (method !== 'setDescription' || options !== undefined) return;
+      ({ options } = replaceVm(testFleet, { vmId, host }));
+    };
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(options?.has('description')).toBe(false);
+    expect(existingResources(testFleet.hypervisor).machines).toEqual(['none']);
+  });
+});
+
+describe('deleting: tasks that no record names', () => {
+  it('waits for a clone of its template that may still create its VM', async () => {
+    const testFleet = aTestFleet(someSettings([aPool({ source: templateSource() })]));
+    const { hypervisor, fleet, store } = testFleet;
+    const { end } = await anUnrecordedClone(testFleet);
+    await fleet.scaleTo('workers', 0, REASON);
+    await runPasses(testFleet, 10);
+    expect(await phasesIn(store)).toEqual(['deleting']);
+    end();
+    await untilAtRest(fleet, testFleet);
+    expect(await phasesIn(store)).toEqual(['gone']);
+    expect(hypervisor.calls.filter(({ method }) => method === 'cloneVm')).toHaveLength(1);
+  });
+
+  it('waits for an upload that would restore the seed after its deletion', async () => {
+    const testFleet = aTestFleet();
+    const { hypervisor, fleet, store } = testFleet;
+    hypervisor.dropResponse('uploadIso');
+    await fleet.scaleTo('workers', 1, REASON);
+    const isUploading = () => hypervisor.calls.some(({ method }) => method === 'uploadIso');
+    while (!isUploading()) await onePass(fleet, testFleet);
+    await fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(fleet, testFleet);
+    expect(await phasesIn(store)).toEqual(['gone']);
+    expect(existingResources(hypervisor)).toMatchObject({ vms: [], isos: [] });
   });
 });
 

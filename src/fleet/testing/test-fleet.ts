@@ -4,6 +4,7 @@ import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine, Phase } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import type { Cluster } from '../../ports/cluster.ts';
+import { Unreachable } from '../../ports/errors.ts';
 import type { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
 import type { MemoryVm } from '../../ports/fakes/memory-region.ts';
@@ -131,6 +132,30 @@ export function replaceVm({ hypervisor, clock }: TestFleet, { vmId, host }: VmRe
   const vm = { vmId, host, options, revision: 1, startedAt: clock.monotonic() - 60_000 };
   hypervisor.state.vms.set(vmId, vm);
   return vm;
+}
+
+/**
+ * Requests one machine of a pool with a template. The response of its clone call is lost, and the task runs, without a
+ * visible VM, until `end` is called.
+ */
+export async function anUnrecordedClone(testFleet: TestFleet): Promise<{ end(): void }> {
+  const { hypervisor, fleet } = testFleet;
+  let isEnded = false;
+  hypervisor.failNext('cloneVm', new Unreachable('PVE_UNREACHABLE', 'the response was dropped'));
+  await fleet.scaleTo('workers', 1, REASON);
+  const isCloning = () => hypervisor.calls.some(({ method }) => method === 'cloneVm');
+  while (!isCloning()) await onePass(fleet, testFleet);
+  const runningTasks = hypervisor.state.runningTasks.bind(hypervisor.state);
+  hypervisor.state.runningTasks = (host, kind) => {
+    const [template] = [...hypervisor.state.vms.values()].filter((vm) => vm.host === host);
+    const clone = { upid: `clone-on-${host}`, kind, host, subject: template?.vmId };
+    return kind === 'clone' && !isEnded ? [clone] : runningTasks(host, kind);
+  };
+  return {
+    end: () => {
+      isEnded = true;
+    },
+  };
 }
 
 /** Requests one machine and runs passes until it is in this phase. */
