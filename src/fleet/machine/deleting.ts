@@ -35,11 +35,15 @@ const MAX_UNREADABLE_MS = 60_000;
 const WAIT_FOR_OTHERS = requeue(500, 'other deletions are running on its host or storage');
 
 export async function deleting(reconcile: MachineReconcile): Promise<ReconcileResult> {
-  if (reconcile.machine.placement === undefined) return finishDeletion(reconcile);
   const { awaitingDestroy } = reconcile.context.state;
   // Without a request, because many machines may wait.
   if (awaitingDestroy.has(reconcile.id) && isDestroyLimited(reconcile)) return WAIT_FOR_OTHERS;
   awaitingDestroy.delete(reconcile.id);
+  return continueDeleting(reconcile);
+}
+
+async function continueDeleting(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  if (reconcile.machine.placement === undefined) return finishDeletion(reconcile);
   const task = await reconcile.pollTask(isUnimportant);
   if (task.state === 'running') return task.wait;
   if (task.state === 'ended' && task.kind === 'destroy') {

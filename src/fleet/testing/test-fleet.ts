@@ -138,7 +138,9 @@ export function replaceVm({ hypervisor, clock }: TestFleet, { vmId, host }: VmRe
  * Requests one machine of a pool with a template. The response of its clone call is lost, and the task runs, without a
  * visible VM, until `end` is called.
  */
-export async function anUnrecordedClone(testFleet: TestFleet): Promise<{ end(): void }> {
+export async function anUnrecordedClone(
+  testFleet: TestFleet,
+): Promise<{ readonly end: () => void }> {
   const { hypervisor, fleet } = testFleet;
   let isEnded = false;
   hypervisor.failNext('cloneVm', new Unreachable('PVE_UNREACHABLE', 'the response was dropped'));
