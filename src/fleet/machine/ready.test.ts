@@ -146,6 +146,18 @@ describe('a ready machine whose VM is stopped', () => {
     expect(vm.startedAt).toBeUndefined();
   });
 
+  it('loses its seed after it was adopted, and is only reported with onStopped: ignore', async () => {
+    const { testFleet, settings, vm } = await aStoppedMachine('ignore');
+    const store = new MemoryStore(testFleet);
+    const fleet = aFleet({ ...testFleet, store, settings, seed: 2 });
+    await runPasses({ ...testFleet, fleet, store }, 5);
+    expect((await machinesIn(store))[0]?.seedVolume).toBeUndefined();
+    testFleet.hypervisor.calls.length = 0;
+    await runPasses({ ...testFleet, fleet, store }, 2);
+    expect(testFleet.hypervisor.calls.map(({ method }) => method)).toEqual(['view', 'view']);
+    expect(vm.startedAt).toBeUndefined();
+  });
+
   it('is deleted with onStopped: replace once it has been stopped for a while', async () => {
     const { testFleet, entries } = await aStoppedMachine('replace');
     await runPasses(testFleet, 290);

@@ -111,11 +111,13 @@ async function handleStoppedVm(
   ownVm: OwnVm,
 ): Promise<ReconcileResult> {
   const { context, machine } = reconcile;
+  context.state.missingSince.delete(reconcile.id);
   const { lock } = ownVm.config;
   const since = await recordStopped(reconcile, lock);
   // Set by a person, a backup or a migration. The VM may be started by the holder of the lock.
   if (lock !== undefined) return requeue(LOCK_RECHECK_MS, `its VM is stopped and locked (${lock})`);
   if (await writeRegion(reconcile, ownVm)) return CONTINUE;
+  await removeSeed(reconcile, ownVm.config);
   switch (onStoppedOf(context, machine)) {
     case 'restart':
       return restart(reconcile);
