@@ -109,12 +109,9 @@ export class DriverState {
   /** After the wall clock was set back, times that are in the future by more than the skew count from now. */
   correctFutureTimes(now: number): void {
     const correct = (at: number) => correctedTime(at, now);
-    for (const times of [this.missingSince, this.nodeMissingSince, this.orphanedSince]) {
-      for (const [key, at] of times) times.set(key, correct(at));
-    }
-    for (const [id, { until, count }] of this.backoffs) {
-      this.backoffs.set(id, { until: correct(until), count });
-    }
+    // Back-offs and restarts end in the future; a handler ignores one that is longer than the maximum.
+    const since = [this.missingSince, this.stoppedSince, this.nodeMissingSince, this.orphanedSince];
+    for (const times of since) for (const [key, at] of times) times.set(key, correct(at));
     this.clusterStaleAt = correct(this.clusterStaleAt);
     this.sweptAt = correct(this.sweptAt);
     this.prunedAt = correct(this.prunedAt);
