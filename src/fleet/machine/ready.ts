@@ -15,6 +15,7 @@ import type { PoolSettings } from '../context/settings.ts';
 import { findNode } from '../nodes/find-node.ts';
 import { mayDeleteLost, mayDeleteWithoutVm, releaseHeldBack } from '../nodes/lost-machines.ts';
 import { isNodeSettled, maintainNode } from '../nodes/maintain-node.ts';
+import type { OtherVm } from './create-vm.ts';
 import { lookUpVm, type OwnVm, startVm, writeRegion } from './own-vm.ts';
 import { isSeedRemoved, removeSeed } from './seed-volume.ts';
 
@@ -31,9 +32,15 @@ export async function ready(reconcile: MachineReconcile): Promise<ReconcileResul
   const { context, machine } = reconcile;
   if (isSeedGone && !isVmStopped && isUnchangedInView(context, machine)) return maintain(reconcile);
   const lookup = await lookUpVm(reconcile);
+  if (lookup.kind !== 'ours') return handleOtherVm(reconcile, lookup);
+  return isVmStopped ? handleStoppedVm(reconcile, lookup) : handleRunningVm(reconcile, lookup);
+}
+
+function handleOtherVm(
+  reconcile: MachineReconcile,
+  lookup: OtherVm,
+): ReconcileResult | Promise<ReconcileResult> {
   switch (lookup.kind) {
-    case 'ours':
-      return isVmStopped ? handleStoppedVm(reconcile, lookup) : handleRunningVm(reconcile, lookup);
     case 'undecided':
       return requeue(MISSING_RECHECK_MS, `its VM is locked (${lookup.lock})`);
     case 'unreadable':
