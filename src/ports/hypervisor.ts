@@ -228,10 +228,11 @@ export interface CallOptions {
 
 export interface ChangeOptions extends CallOptions {
   /**
-   * Digest of the configuration on which the change is based. Rejects with Conflict/VM_CHANGED if the configuration has
-   * changed since. A change with a digest is not retried: a second attempt is refused if the first one succeeded.
+   * Digest of the configuration in which the caller verified that the VM is its own. Rejects with Conflict/VM_CHANGED if
+   * the configuration has changed since, or if the id now belongs to another VM. Such a change is not retried: a second
+   * attempt is refused if the first one succeeded.
    */
-  readonly digest?: string | undefined;
+  readonly digest: string;
 }
 
 /**
@@ -269,23 +270,24 @@ export interface Hypervisor {
   /**
    * Applies a spec to a clone: tags, SMBIOS UUID, hardware, disk options and networks. Removes protection and, with
    * `hasSeed`, cloud-init drives inherited from the template. Writes only differences. Resolves with true if something was
-   * written; then the digest has changed.
+   * written: the digest has changed, and more may remain to be written. Read the VM and call again until it resolves with
+   * false.
    */
-  applySpec(vm: VmRef, spec: VmSpec, options?: ChangeOptions): Promise<boolean>;
+  applySpec(vm: VmRef, spec: VmSpec, options: ChangeOptions): Promise<boolean>;
   /** Replaces the attached seed ISO. Idempotent. */
-  attachSeed(vm: VmRef, volumeId: string, options?: ChangeOptions): Promise<void>;
+  attachSeed(vm: VmRef, volumeId: string, options: ChangeOptions): Promise<void>;
   /** Leaves the drive empty. Idempotent. */
-  ejectSeed(vm: VmRef, options?: ChangeOptions): Promise<void>;
+  ejectSeed(vm: VmRef, options: ChangeOptions): Promise<void>;
   /** `removeProtection` is part of the same change. Idempotent. */
   setDescription(
     vm: VmRef,
     description: string,
-    options?: ChangeOptions & { readonly removeProtection?: boolean },
+    options: ChangeOptions & { readonly removeProtection?: boolean },
   ): Promise<void>;
   /** Idempotent. */
-  removeProtection(vm: VmRef, options?: ChangeOptions): Promise<void>;
-  /** Never shrinks. Resolves with undefined, without a task, if the disk is large enough. */
-  growBootDisk(vm: VmRef, bytes: number, options?: CallOptions): Promise<TaskRef | undefined>;
+  removeProtection(vm: VmRef, options: ChangeOptions): Promise<void>;
+  /** Never shrinks. Resolves with undefined, without a task, if the disk is large enough. VM_CHANGED also as task failure. */
+  growBootDisk(vm: VmRef, bytes: number, options: ChangeOptions): Promise<TaskRef | undefined>;
 
   /** The task fails if the VM is already running; check `vmState` first. */
   startVm(vm: VmRef, options?: CallOptions): Promise<TaskRef>;

@@ -171,15 +171,15 @@ describe('retries', () => {
 
   it('happen on a lock timeout only for a repeatable change', async () => {
     let left = 2;
+    const answer = () => {
+      left -= 1;
+      return left >= 0 ? errorResponse(500, "can't lock file 'x' - got timeout") : okResponse(null);
+    };
     const region = createScriptedRegion({
-      'PUT /nodes/pve1/qemu/160/config': () => {
-        left -= 1;
-        return left >= 0
-          ? errorResponse(500, "can't lock file 'x' - got timeout")
-          : okResponse(null);
-      },
+      'DELETE /nodes/pve1/storage/local/content/local:iso/a.iso': answer,
+      'PUT /nodes/pve1/qemu/160/config': answer,
     });
-    await region.advanceUntil(region.hypervisor.setDescription(VM, 'text'));
+    await region.advanceUntil(region.hypervisor.deleteVolume('pve1', 'local:iso/a.iso'));
     expect(region.requestLines()).toHaveLength(3);
     left = 1;
     const change = region.hypervisor.setDescription(VM, 'text', { digest: 'abc' });

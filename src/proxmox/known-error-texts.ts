@@ -70,7 +70,7 @@ export const KNOWN_ERROR_TEXTS: readonly KnownErrorText[] = [
   // `qmp` in 8.4, `qga` in 9. The command may have been executed.
   { pattern: /(qmp|qga) command 'guest-[^']*' failed/, createError: agentSilent },
   { pattern: /got (lock (request )?)?timeout|locked command timed out/, createError: lockTimedOut },
-  { pattern: /checksum mismatch \(file change by other user/, createError: vmChanged },
+  { pattern: /checksum miss?match \(file change by other user/, createError: vmChanged },
   { pattern: /detected modified configuration/, createError: vmChanged },
   {
     pattern: /protection mode enabled/,

@@ -51,6 +51,7 @@ describe('error responses', () => {
     ["'storage-X'-locked command timed out - aborting", 'LOCK_TIMED_OUT'],
     ["command '/sbin/lvs --separator : --noheadings' failed: got timeout", 'LOCK_TIMED_OUT'],
     ['checksum mismatch (file change by other user?)', 'VM_CHANGED'],
+    ['checksum missmatch (file change by other user?)', 'VM_CHANGED'],
     ['VM 100 is running - destroy failed', 'VM_CHANGED'],
     ["can't remove VM 100 - protection mode enabled", 'VM_LOCKED'],
     ['No QEMU guest agent configured', 'GUEST_AGENT_SILENT'],

@@ -45,16 +45,13 @@ export function formatCreateParameters(order: CreateVmOrder): Parameters {
 export interface OptionChange {
   readonly set?: Readonly<Record<string, string>>;
   readonly remove?: readonly string[];
-  readonly digest?: string | undefined;
 }
 
 /** The form of `PUT …/config`. */
-export function formatChangeParameters(change: OptionChange): Parameters {
-  const remove = change.remove ?? [];
+export function formatChangeParameters({ set = {}, remove = [] }: OptionChange): Parameters {
   return {
-    ...encodeOptions(change.set ?? {}),
+    ...encodeOptions(set),
     delete: remove.length === 0 ? undefined : remove.join(','),
-    digest: change.digest,
   };
 }
 

@@ -146,7 +146,7 @@ describe('a failed preparation of a request', () => {
     const noConfig = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/config': { status: 596, reason: 'Connection timed out' },
     });
-    const grow = noConfig.hypervisor.growBootDisk(VM, 1);
+    const grow = noConfig.hypervisor.growBootDisk(VM, 1, { digest: 'd' });
     await expect(noConfig.advanceUntil(grow)).rejects.toMatchObject({
       code: 'REQUEST_TIMED_OUT',
       facts: { requestSent: false },
@@ -228,7 +228,7 @@ describe('configuration changes', () => {
   it('apply a spec in one request with the digest of the configuration read', async () => {
     const stored = { digest: 'abc', scsi1: 'local-lvm:cloudinit', agent: '1', cores: 4 };
     const region = createScriptedRegion({ [GET]: okResponse(stored), [PUT]: okResponse(null) });
-    await expect(region.hypervisor.applySpec(VM, SPEC)).resolves.toBe(true);
+    await expect(region.hypervisor.applySpec(VM, SPEC, { digest: 'abc' })).resolves.toBe(true);
     expect(region.lastForm()).toEqual({
       tags: 'a;b',
       smbios1: 'uuid=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
@@ -254,29 +254,14 @@ describe('configuration changes', () => {
     expect(region.requestLines()).toEqual([GET]);
   });
 
-  it('remove an inherited protection first, and use the new digest', async () => {
-    let reading = 0;
-    const forms: unknown[] = [];
+  it('remove only an inherited protection first, with the digest of the caller', async () => {
     const region = createScriptedRegion({
-      [GET]: () => {
-        reading += 1;
-        const isFirst = reading === 1;
-        return okResponse({
-          ...APPLIED,
-          ...(isFirst ? { protection: 1 } : { digest: 'def', cores: 1 }),
-        });
-      },
-      [PUT]: () => {
-        forms.push(region.lastForm());
-        return okResponse(null);
-      },
+      [GET]: okResponse({ ...APPLIED, protection: 1, cores: 1 }),
+      [PUT]: okResponse(null),
     });
     await expect(region.hypervisor.applySpec(VM, SPEC, { digest: 'abc' })).resolves.toBe(true);
-    expect(forms).toEqual([
-      { delete: 'protection', digest: 'abc' },
-      { cores: '4', digest: 'def' },
-    ]);
-    expect(region.requestLines()).toEqual([GET, PUT, GET, PUT]);
+    expect(region.lastForm()).toEqual({ delete: 'protection', digest: 'abc' });
+    expect(region.requestLines()).toEqual([GET, PUT]);
   });
 
   it('attach and eject the seed, and set the description', async () => {
@@ -286,15 +271,15 @@ describe('configuration changes', () => {
     expect(id).toBe('local:iso/seed.iso');
     await hypervisor.attachSeed(VM, id, { digest: 'abc' });
     expect(region.lastForm()).toEqual({ ide2: 'local:iso/seed.iso,media=cdrom', digest: 'abc' });
-    await hypervisor.ejectSeed(VM);
-    expect(region.lastForm()).toEqual({ ide2: 'none,media=cdrom' });
+    await hypervisor.ejectSeed(VM, { digest: 'abc' });
+    expect(region.lastForm()).toEqual({ ide2: 'none,media=cdrom', digest: 'abc' });
     await hypervisor.setDescription(VM, 'text', { digest: 'abc', removeProtection: true });
     expect(region.lastForm()).toEqual({ description: 'text', delete: 'protection', digest: 'abc' });
     await hypervisor.removeProtection(VM, { digest: 'abc' });
     expect(region.lastForm()).toEqual({ delete: 'protection', digest: 'abc' });
   });
 
-  it('with a digest are not repeated after a lost response', async () => {
+  it('are not repeated after a lost response', async () => {
     const region = createScriptedRegion({ [PUT]: () => failConnection(true) });
     const change = { digest: 'abc' };
     await expect(region.hypervisor.setDescription(VM, 'text', change)).rejects.toMatchObject({
@@ -319,13 +304,18 @@ describe('growBootDisk', () => {
       'PUT /nodes/pve1/qemu/160/resize': okResponse(UPID),
     });
     const { hypervisor } = region;
-    await expect(hypervisor.growBootDisk(VM, 20 * GIB)).resolves.toEqual(TASK);
-    expect(region.lastForm()).toEqual({ disk: 'scsi0', size: '20G' });
-    await expect(hypervisor.growBootDisk(VM, 2_252 * 2 ** 20)).resolves.toBeUndefined();
+    const change = { digest: 'd' };
+    await expect(hypervisor.growBootDisk(VM, 20 * GIB, change)).resolves.toEqual(TASK);
+    expect(region.lastForm()).toEqual({ disk: 'scsi0', size: '20G', digest: 'd' });
+    await expect(hypervisor.growBootDisk(VM, 2_252 * 2 ** 20, change)).resolves.toBeUndefined();
+    await expect(hypervisor.growBootDisk(VM, 20 * GIB, { digest: 'older' })).rejects.toMatchObject({
+      code: 'VM_CHANGED',
+      facts: { requestSent: false },
+    });
     const diskless = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/config': okResponse({ digest: 'd' }),
     });
-    await expect(diskless.hypervisor.growBootDisk(VM, 1)).rejects.toMatchObject({
+    await expect(diskless.hypervisor.growBootDisk(VM, 1, change)).rejects.toMatchObject({
       code: 'VOLUME_NOT_FOUND',
     });
   });

@@ -144,28 +144,19 @@ export class Vms {
   }
 
   async applySpec(vm: VmRef, spec: VmSpec, options: ChangeOptions): Promise<boolean> {
-    const { signal, digest } = options;
-    const read = await rejectAsNotSent(this.#read(vm, { signal }));
-    if (digest !== undefined && digest !== read.config.digest) throw configChanged(vm);
-    const { isProtected } = read.config;
-    const clone = isProtected ? await this.#removeProtectionAndRead(vm, read, { signal }) : read;
-    const change = computeSpecChange(clone, spec);
-    const isWritten = await this.#writeConfig(
-      vm,
-      { ...change, digest: clone.config.digest },
-      { signal },
-    );
-    return isWritten || isProtected;
+    const clone = await this.#readUnchanged(vm, options);
+    // A separate change, because Proxmox does not remove drives of a protected VM.
+    const change = clone.config.isProtected
+      ? { remove: ['protection'] }
+      : computeSpecChange(clone, spec);
+    return this.#changeOptions(vm, change, options);
   }
 
-  /** A separate change, because Proxmox does not remove drives of a protected VM. */
-  async #removeProtectionAndRead(
-    vm: VmRef,
-    { config: { digest } }: ParsedVmConfig,
-    options: CallOptions,
-  ): Promise<ParsedVmConfig> {
-    await this.removeProtection(vm, { digest, ...options });
-    return this.#read(vm, options);
+  /** Reads the VM that the caller verified; rejects with VM_CHANGED if it is another one by now. */
+  async #readUnchanged(vm: VmRef, { digest, signal }: ChangeOptions): Promise<ParsedVmConfig> {
+    const read = await rejectAsNotSent(this.#read(vm, { signal }));
+    if (digest !== read.config.digest) throw configChanged(vm);
+    return read;
   }
 
   async attachSeed(vm: VmRef, volumeId: string, options: ChangeOptions): Promise<void> {
@@ -189,37 +180,35 @@ export class Vms {
     await this.#changeOptions(vm, { remove: ['protection'] }, options);
   }
 
-  #changeOptions(
+  /** Resolves with false if there is nothing to change: Proxmox refuses an empty change. */
+  async #changeOptions(
     vm: VmRef,
     change: OptionChange,
     { digest, signal }: ChangeOptions,
   ): Promise<boolean> {
-    return this.#writeConfig(vm, { ...change, digest }, { signal });
-  }
-
-  /** Resolves with false if there is nothing to change: Proxmox refuses an empty change. */
-  async #writeConfig(vm: VmRef, change: OptionChange, options: CallOptions): Promise<boolean> {
     const form = formatChangeParameters(change);
-    if (Object.entries(form).every(([name, v]) => name === 'digest' || v === undefined)) {
-      return false;
-    }
+    if (Object.values(form).every((value) => value === undefined)) return false;
     await this.#request(
       vm,
       {
         method: 'PUT',
         operation: 'configure',
-        form,
-        // With a digest Proxmox refuses the second attempt, which would hide that the first succeeded.
-        repeatable: change.digest === undefined,
-        ...options,
+        form: { ...form, digest },
+        // Proxmox refuses a second attempt with the same digest, which would hide that the first succeeded.
+        repeatable: false,
+        signal,
       },
       '/config',
     );
     return true;
   }
 
-  async growBootDisk(vm: VmRef, bytes: number, options: CallOptions): Promise<TaskRef | undefined> {
-    const { options: stored } = await rejectAsNotSent(this.#read(vm, options));
+  async growBootDisk(
+    vm: VmRef,
+    bytes: number,
+    options: ChangeOptions,
+  ): Promise<TaskRef | undefined> {
+    const { options: stored } = await this.#readUnchanged(vm, options);
     const drive = findBootDrive(stored);
     if (drive === undefined) {
       throw new NotFound(
@@ -232,8 +221,9 @@ export class Vms {
     }
     const size = parseDriveBytes(stored[drive] ?? '');
     if (size !== undefined && size >= bytes) return undefined;
-    const form = { disk: drive, size: formatDiskSize(bytes) };
-    const call = { method: 'PUT', operation: 'grow the boot disk of', form, ...options } as const;
+    const { digest, signal } = options;
+    const form = { disk: drive, size: formatDiskSize(bytes), digest };
+    const call = { method: 'PUT', operation: 'grow the boot disk of', form, signal } as const;
     const data = await this.#request(vm, call, '/resize');
     return data === null
       ? undefined

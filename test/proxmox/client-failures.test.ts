@@ -70,7 +70,8 @@ describe('the client and external changes', () => {
     const vm = await createVm(region, 210);
     sim.externalChanges.setOption(210, 'lock', 'backup');
     const locked = { code: 'VM_LOCKED', facts: { lock: 'backup' } };
-    const change = hypervisor.setDescription(vm, 'text');
+    const { digest } = await settled(hypervisor.vmConfig(vm));
+    const change = hypervisor.setDescription(vm, 'text', { digest });
     await expect(settled(change)).rejects.toMatchObject(locked);
     const start = await settled(hypervisor.startVm(vm));
     expect(await followToEnd(region, start)).toMatchObject({ succeeded: false, failure: locked });
@@ -150,7 +151,9 @@ describe('client authentication and permissions', () => {
     const vm = await createVm(region, 220);
     for (const hours of [1, 1.5, 3]) {
       await region.clock.advance(hours * 3_600_000);
-      await region.settled(region.hypervisor.setDescription(vm, `after ${hours} h`));
+      const { digest } = await region.settled(region.hypervisor.vmConfig(vm));
+      const change = region.hypervisor.setDescription(vm, `after ${hours} h`, { digest });
+      await region.settled(change);
     }
     await expect(region.settled(region.hypervisor.vmConfig(vm))).resolves.toMatchObject({
       description: 'after 3 h',

@@ -152,6 +152,10 @@ export const poolSchema = z.strictObject({
     },
   ),
   onboot: key(z.boolean().prefault(true), 'Start machines when their host boots.'),
+  onStopped: key(
+    z.enum(['restart', 'replace', 'ignore']).prefault('restart'),
+    'What to do with a ready machine whose VM is stopped while its host is online: start it again, delete it once it has been stopped for `cleanup.lostAfter`, or only report it. A locked VM is left until its lock is removed.',
+  ),
   labels: key(z.record(labelKey(), labelValue()).prefault({}), 'Node labels.', {
     replaces: {
       externalgrpc: 'node_groups[].labels',

@@ -177,8 +177,16 @@ export const regionSchema = z.strictObject({
         wholeNumber(1, 100).prefault(2),
         'Maximum concurrent creations per storage.',
       ),
+      deletesPerHost: key(
+        wholeNumber(1, 100).prefault(2),
+        'Maximum concurrent deletions of VMs per host; further deletions wait.',
+      ),
+      deletesPerStorage: key(
+        wholeNumber(1, 100).prefault(2),
+        'Maximum concurrent deletions of VMs per storage.',
+      ),
     }),
-    'Concurrency limits. Proxmox locks a storage during an allocation.',
+    'Concurrency limits. Proxmox locks a storage while it allocates or frees a disk.',
   ),
   managedTag: key(
     tag().prefault('pvescaler'),

@@ -20,6 +20,7 @@ import {
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
+import { isStorageShared } from '../context/region-views.ts';
 import type { PoolSettings, RegionSettings } from '../context/settings.ts';
 import {
   namesOfNodes,
@@ -29,7 +30,6 @@ import {
   vmIdsOfNodes,
 } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
-import type { MachineIndex } from '../records/machine-index.ts';
 import { addressesFor } from './addresses.ts';
 import { findUnreadTemplate, templatesIn } from './templates.ts';
 
@@ -153,7 +153,9 @@ function choose(
   machine: Machine,
   { region, view, pool, source }: PlacementScope & { readonly source: Source },
 ): Placed | ({ readonly placed: false } & PlacementRefusal) {
-  const limits = new CreationLimits(region, view, context.records.index);
+  const { createsPerHost: perHost, createsPerStorage: perStorage } = region.limits;
+  const inProgress = context.records.index.inPhase(...CREATION_PHASES);
+  const limits = new ConcurrencyLimits(view, inProgress, { perHost, perStorage });
   const busy = [...limits.busyHosts()];
   for (;;) {
     const decision = chooseHost(
@@ -270,41 +272,43 @@ function nameIn(
   );
 }
 
-// Limits creations in progress per host and per storage: Proxmox locks a storage while it allocates, and ten
-// clones at the same time end in lock timeouts.
+// Limits creations and deletions in progress per host and per storage: Proxmox locks a storage while it allocates or frees
+// a disk, and ten clones at the same time end in lock timeouts.
 
 export const CREATION_PHASES: readonly Phase[] = ['placed', 'creating'];
 
-class CreationLimits {
-  readonly #region: RegionSettings;
+interface MaxConcurrent {
+  readonly perHost: number;
+  readonly perStorage: number;
+}
+
+export class ConcurrencyLimits {
+  readonly #max: MaxConcurrent;
   readonly #view: RegionView;
   readonly #machines: readonly Machine[];
 
-  constructor(region: RegionSettings, view: RegionView, index: Pick<MachineIndex, 'inPhase'>) {
-    this.#region = region;
+  /** `machines`: those that count. */
+  constructor(view: RegionView, machines: readonly Machine[], max: MaxConcurrent) {
+    this.#max = max;
     this.#view = view;
-    this.#machines = index
-      .inPhase(...CREATION_PHASES)
-      .filter(({ placement }) => placement?.region === region.name);
+    this.#machines = machines.filter(({ placement }) => placement?.region === view.region);
   }
 
   busyHosts(): readonly string[] {
-    return this.#view.hosts.map(({ name }) => name).filter((host) => this.#isHostBusy(host));
+    return this.#view.hosts.map(({ name }) => name).filter((host) => this.isHostBusy(host));
   }
 
   isStorageBusy(host: string, storage: string): boolean {
-    const isShared = this.#view.hosts
-      .find(({ name }) => name === host)
-      ?.storages.some(({ name, shared }) => name === storage && shared);
+    const isShared = isStorageShared(this.#view, host, storage);
     const there = this.#machines.filter(
       ({ placement }) =>
-        placement?.diskStorage === storage && (isShared === true || placement.host === host),
+        placement?.diskStorage === storage && (isShared || placement.host === host),
     );
-    return there.length >= this.#region.limits.createsPerStorage;
+    return there.length >= this.#max.perStorage;
   }
 
-  #isHostBusy(host: string): boolean {
+  isHostBusy(host: string): boolean {
     const there = this.#machines.filter(({ placement }) => placement?.host === host);
-    return there.length >= this.#region.limits.createsPerHost;
+    return there.length >= this.#max.perHost;
   }
 }

@@ -26,7 +26,8 @@ interface KnownTemplate {
 }
 
 interface ImageDownload {
-  readonly task: TaskRef;
+  /** Undefined until Proxmox has answered. */
+  readonly task: TaskRef | undefined;
   /** On the monotonic clock. */
   readonly polledAt: number;
 }
@@ -38,9 +39,17 @@ export class DriverState {
   readonly recorded = new Map<string, string>();
   /** Since when a ready machine's VM has been missing. */
   readonly missingSince = new Map<string, number>();
-  /** Image downloads in progress, by host and volume. */
+  /** Since when a ready machine's VM has been stopped; set when it is recorded. */
+  readonly stoppedSince = new Map<string, number>();
+  /** Restarts of a ready machine that stops again and again, and when the next one is allowed. */
+  readonly restarts = new Map<string, { readonly notBefore: number; readonly count: number }>();
+  /** Machines whose VM is being destroyed, until the task is recorded. */
+  readonly destroying = new Set<string>();
+  /** Machines that are ready to be destroyed and wait for other deletions on their host or storage. */
+  readonly awaitingDestroy = new Set<string>();
+  /** Image downloads in progress, by storage and volume. */
   readonly downloads = new Map<string, ImageDownload>();
-  /** Image checks in progress, shared by all machines that wait for the same image. */
+  /** Image checks in progress, shared by all machines of a host that wait for the same image. */
   readonly imageChecks = new Map<string, Promise<boolean>>();
   /** VMs that were inspected and are not ours, with their `vmFingerprint`. */
   readonly unmanaged = new Map<string, string>();
@@ -102,12 +111,9 @@ export class DriverState {
   /** After the wall clock was set back, times that are in the future by more than the skew count from now. */
   correctFutureTimes(now: number): void {
     const correct = (at: number) => correctedTime(at, now);
-    for (const times of [this.missingSince, this.nodeMissingSince, this.orphanedSince]) {
-      for (const [key, at] of times) times.set(key, correct(at));
-    }
-    for (const [id, { until, count }] of this.backoffs) {
-      this.backoffs.set(id, { until: correct(until), count });
-    }
+    // Back-offs and restarts end in the future; a handler ignores one that is longer than the maximum.
+    const since = [this.missingSince, this.stoppedSince, this.nodeMissingSince, this.orphanedSince];
+    for (const times of since) for (const [key, at] of times) times.set(key, correct(at));
     this.clusterStaleAt = correct(this.clusterStaleAt);
     this.sweptAt = correct(this.sweptAt);
     this.prunedAt = correct(this.prunedAt);
@@ -120,13 +126,17 @@ export class DriverState {
       this.recorded,
       this.missingSince,
       this.ownerUnknownSince,
+      this.stoppedSince,
+      this.restarts,
+      this.awaitingDestroy,
       this.nodeMissingSince,
       this.tokens,
       this.joinedByAgent,
       this.contestedLabels,
     ];
     for (const known of byMachine) known.delete(id);
-    for (const subject of ['node', 'labels', 'vm']) this.recorded.delete(`${subject} ${id}`);
+    for (const subject of ['node', 'labels', 'vm', 'missing node'])
+      this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
     this.provisioningTime.forget(id);
   }

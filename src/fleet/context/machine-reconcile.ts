@@ -21,6 +21,7 @@ export type TaskOutcome =
   | {
       readonly state: 'ended';
       readonly kind: TaskKind;
+      /** Only a failure that the handler accepts; `pollTask` throws every other one. */
       readonly failure: PvescalerError | undefined;
       readonly warnings: number;
     };
@@ -94,8 +95,13 @@ export class MachineReconcile {
     return this.#waitFor(started);
   }
 
-  /** Status of the task that was started last. It stays in the record until a handler has acted on its end. */
-  async pollTask(): Promise<TaskOutcome> {
+  /**
+   * Status of the task that was started last. It stays in the record until a handler has acted on its end. Throws the
+   * failure of a task unless the handler accepts it, so that no failure is repeated without a back-off.
+   */
+  async pollTask(
+    accepts: (failure: PvescalerError, kind: TaskKind) => boolean = () => false,
+  ): Promise<TaskOutcome> {
     const { task } = this.machine;
     if (task === undefined) return { state: 'none' };
     const ref = taskRefOf(task, this.placement);
@@ -108,8 +114,14 @@ export class MachineReconcile {
       return { state: 'running', wait: this.#waitFor(task) };
     }
     this.context.state.taskPolling.ended(this.#pollingKey(task), this.#ageMs(task));
-    const { warnings } = status;
-    return { state: 'ended', kind: ref.kind, failure: failureOf(status), warnings };
+    const failure = failureOf(status);
+    if (failure !== undefined && !accepts(failure, ref.kind)) {
+      await this.update({ task: undefined });
+      throw failure;
+    }
+    // A start that succeeded is no progress: the guest may power itself off again.
+    if (failure === undefined && ref.kind !== 'start') this.context.state.backoffs.delete(this.id);
+    return { state: 'ended', kind: ref.kind, failure, warnings: status.warnings };
   }
 
   #waitFor(task: TaskInProgress): ReconcileResult {
@@ -160,6 +172,15 @@ export function taskRefOf({ upid, kind = 'other', host }: TaskInProgress, at: Pl
 function failureOf(status: TaskStatus & { readonly state: 'ended' }): PvescalerError | undefined {
   if (status.succeeded) return undefined;
   return status.failure ?? new TaskFailed('TASK_FAILED', status.message);
+}
+
+const INITIAL_BACKOFF_MS = 1_000;
+/** After refused calls, failed tasks and restarts. */
+export const MAX_BACKOFF_MS = 5 * 60_000;
+
+/** `count`: attempts so far, at least one. */
+export function backoffMs(count: number, maxMs = MAX_BACKOFF_MS): number {
+  return Math.min(INITIAL_BACKOFF_MS * 2 ** (count - 1), maxMs);
 }
 
 // What a phase handler returns: when the machine is reconciled next.

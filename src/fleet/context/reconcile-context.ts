@@ -174,12 +174,8 @@ export function subjectOf({ id, pool, placement, nodeName }: Machine): JournalSu
 
 // Which journal entries become Kubernetes Events: errors, refusals, and what a person who inspects a Node needs.
 
-const EMITTED_REASONS = new Set([
-  'MachineReady',
-  'MachineLost',
-  'NodeDiffers',
-  'OrphanedNodeRemoved',
-]);
+const WARNINGS = ['MachineLost', 'MachineStopped', 'NodeMissing', 'NodeDiffers'];
+const EMITTED_REASONS = new Set(['MachineReady', 'OrphanedNodeRemoved', ...WARNINGS]);
 
 interface EventTarget {
   /** Namespace of Events that are not about a Node. */
@@ -199,7 +195,7 @@ function eventOf(
       node !== undefined && nodeUid !== undefined
         ? { kind: 'Node', name: node, uid: nodeUid }
         : { kind: 'Namespace', name: namespace },
-    type: isProblem || reason === 'MachineLost' || reason === 'NodeDiffers' ? 'Warning' : 'Normal',
+    type: isProblem || WARNINGS.includes(reason) ? 'Warning' : 'Normal',
     reason: toCamelCase(reason),
     message,
   };

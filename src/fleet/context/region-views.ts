@@ -127,3 +127,9 @@ function staleReason(reading: RegionReading, clock: Clock): string | undefined {
   const seconds = Math.round((clock.monotonic() - startedAt) / 1_000);
   return `it has not answered for ${seconds} s`;
 }
+
+/** Whether the host shares this storage with others. False if the host or the storage is unknown. */
+export function isStorageShared({ hosts }: RegionView, host: string, storage: string): boolean {
+  const storages = hosts.find(({ name }) => name === host)?.storages ?? [];
+  return storages.some(({ name, shared }) => name === storage && shared);
+}

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { JoinSettings } from '../context/join-settings.ts';
 import { aJoiningPool, aJoiningSeed, aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { someSettings } from '../testing/settings.ts';
-import { REASON, runPasses } from '../testing/test-fleet.ts';
+import { REASON, replaceVm, runPasses } from '../testing/test-fleet.ts';
 
 /** A pool whose join is changed a little. */
 function joinedBy(change: (join: JoinSettings) => JoinSettings) {
@@ -42,4 +42,32 @@ describe('joinByAgent', () => {
     expect(seeds.length).toBeGreaterThan(0);
     expect(seeds.join('\n')).not.toContain(secret);
   });
+
+  it.each([0, 1, 2])(
+    'runs no command in a VM that got the VM id after %i commands',
+    async (count) => {
+      const testFleet = aJoiningTestFleet(
+        joinedBy((join) => (join.kind === 'k3s' ? { ...join, via: 'agent' } : join)),
+      );
+      const vms: (string | undefined)[] = [];
+      const takeVmId = () => {
+        const [vm] = [...testFleet.hypervisor.state.vms.values()].filter(
+          ({ vmId }) => vmId < 9_000,
+        );
+        if (vm !== undefined) replaceVm(testFleet, vm);
+      };
+      testFleet.hypervisor.guestCommand = ({ vmId }) => {
+        vms.push(testFleet.hypervisor.state.vms.get(vmId)?.options.get('name'));
+        if (vms.length === count) takeVmId();
+        return { exitCode: 0, output: 'running\n', errorOutput: '' };
+      };
+      testFleet.hypervisor.onCall = ({ method }) => {
+        if (count === 0 && method === 'guestIsUp') queueMicrotask(takeVmId);
+      };
+      await testFleet.fleet.scaleTo('workers', 1, REASON);
+      await runPasses(testFleet, 30);
+      expect(vms).toHaveLength(count);
+      expect(vms).not.toContain('a-persons');
+    },
+  );
 });

@@ -3,8 +3,10 @@
 // per process and machine; running it again after a crash writes the same files with another token.
 import type { AgentStep, JoinInput } from '../../bootstrap/index.ts';
 import { TaskFailed } from '../../ports/errors.ts';
+import type { GuestCommand } from '../../ports/hypervisor.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { PoolSettings, SeedSettings } from '../context/settings.ts';
+import { lookUpOwnVm } from './own-vm.ts';
 import { renderedSeed, resolveAgentJoin, resolveSeedJoin } from './seed.ts';
 
 const STEP_TIMEOUT_MS = 20_000;
@@ -44,28 +46,31 @@ async function isGuestReady(
   reconcile: MachineReconcile,
   step: Extract<AgentStep, { kind: 'wait' }>,
 ): Promise<boolean> {
-  const { command, until } = step;
-  const timeoutMs = STEP_TIMEOUT_MS;
-  const { output } = await reconcile.hypervisor.guestExec(
-    reconcile.vm,
-    { command, timeoutMs },
-    reconcile.context.writeOptions(),
-  );
-  return until.includes(output.trim());
+  const { output } = await execute(reconcile, { command: step.command });
+  return step.until.includes(output.trim());
 }
 
 /** Reports only the exit code: the output of a command may repeat its secret input. */
 async function run(reconcile: MachineReconcile, step: AgentStep): Promise<void> {
   if (step.kind === 'wait') return;
   const { command, input, name } = step;
-  const { exitCode } = await reconcile.hypervisor.guestExec(
-    reconcile.vm,
-    { command, timeoutMs: STEP_TIMEOUT_MS, ...(input !== undefined && { input }) },
-    reconcile.context.writeOptions(),
-  );
+  const { exitCode } = await execute(reconcile, {
+    command,
+    ...(input !== undefined && { input }),
+  });
   if (exitCode === 0) return;
   throw new TaskFailed(
     'BOOTSTRAP_FAILED',
     `'${name}' failed in the guest with exit code ${exitCode}`,
+  );
+}
+
+/** The VM is looked up before every command: a guest in a VM that got the id meanwhile must not see the token. */
+async function execute(reconcile: MachineReconcile, command: Omit<GuestCommand, 'timeoutMs'>) {
+  await lookUpOwnVm(reconcile);
+  return reconcile.hypervisor.guestExec(
+    reconcile.vm,
+    { ...command, timeoutMs: STEP_TIMEOUT_MS },
+    reconcile.context.writeOptions(),
   );
 }

@@ -3,7 +3,11 @@
 // first checks whether it is already done, so that it can be interrupted anywhere.
 import { NotFound } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
-import type { MachineReconcile, ReconcileResult } from '../context/machine-reconcile.ts';
+import {
+  CONTINUE,
+  type MachineReconcile,
+  type ReconcileResult,
+} from '../context/machine-reconcile.ts';
 
 import type { PoolSettings } from '../context/settings.ts';
 import { lookUpOwnVm } from './own-vm.ts';
@@ -14,12 +18,9 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
   const pool = reconcile.requirePool();
   const task = await reconcile.pollTask();
   if (task.state === 'running') return task.wait;
-  if (task.state === 'ended' && task.failure !== undefined) {
-    await reconcile.update({ task: undefined });
-    throw task.failure;
-  }
   const { config } = await lookUpOwnVm(reconcile);
-  const digest = await applySpec(reconcile, pool, config);
+  // A change needs the digest of the configuration that was verified to be ours, so the VM is looked up again after one.
+  if (await isSpecChanged(reconcile, pool, config)) return CONTINUE;
   if (pool.source.kind !== 'netboot') {
     const growing = await growBootDisk(reconcile, config);
     if (growing !== undefined) return growing;
@@ -29,7 +30,7 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
   if (pool.seed !== undefined && config.seedVolume !== volumeId) {
     if (!isUploaded) return uploadSeed(reconcile, pool, pool.seed);
     await reconcile.hypervisor.attachSeed(reconcile.vm, volumeId, {
-      digest,
+      digest: config.digest,
       ...reconcile.context.writeOptions(),
     });
   }
@@ -37,30 +38,27 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
   return reconcile.move('starting', { configured: true });
 }
 
-/** Resolves with the digest of the configuration that was read, or undefined after a change. */
-async function applySpec(
+async function isSpecChanged(
   { hypervisor, machine, region, vm, context }: MachineReconcile,
   pool: PoolSettings,
   { digest }: VmConfig,
-): Promise<string | undefined> {
-  if (pool.source.kind !== 'template') return digest;
+): Promise<boolean> {
+  if (pool.source.kind !== 'template') return false;
   const spec = specOf(machine, pool, region);
-  const isChanged = await hypervisor.applySpec(vm, spec, { digest, ...context.writeOptions() });
-  return isChanged ? undefined : digest;
+  return hypervisor.applySpec(vm, spec, { digest, ...context.writeOptions() });
 }
 
 /** Undefined when the disk is large enough. */
 async function growBootDisk(
   reconcile: MachineReconcile,
-  { bootDisk, vmId }: VmConfig,
+  { bootDisk, vmId, digest }: VmConfig,
 ): Promise<ReconcileResult | undefined> {
   if (bootDisk === undefined) throw new NotFound('VOLUME_NOT_FOUND', `VM ${vmId} has no disk`);
   const { diskBytes } = reconcile.machine.size;
   if (bootDisk.bytes >= diskBytes) return undefined;
-  const task = await reconcile.hypervisor.growBootDisk(
-    reconcile.vm,
-    diskBytes,
-    reconcile.context.writeOptions(),
-  );
+  const task = await reconcile.hypervisor.growBootDisk(reconcile.vm, diskBytes, {
+    digest,
+    ...reconcile.context.writeOptions(),
+  });
   return task === undefined ? undefined : reconcile.recordTask(task);
 }

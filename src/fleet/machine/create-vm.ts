@@ -2,8 +2,9 @@
 // The call that creates or clones a machine's VM.
 import { formatMarker } from '../../model/marker.ts';
 import { Conflict, NotFound, TaskFailed } from '../../ports/errors.ts';
-import type { TaskRef } from '../../ports/hypervisor.ts';
+import type { RunningTask, TaskRef } from '../../ports/hypervisor.ts';
 import { type TemplateSource, templateFor } from '../capacity/templates.ts';
+import { isMachineError } from '../context/machine-error.ts';
 import {
   CONTINUE,
   DONE,
@@ -12,6 +13,7 @@ import {
   requeue,
 } from '../context/machine-reconcile.ts';
 
+import { isStorageShared } from '../context/region-views.ts';
 import type { ImageSettings, PoolSettings } from '../context/settings.ts';
 import { lookUpVm, type OwnVm, type VmLookup } from './own-vm.ts';
 import { hardwareOf, markerOf, tagsOf } from './vm-identity.ts';
@@ -188,13 +190,14 @@ function imageVolume(reconcile: MachineReconcile, image: ImageSettings): string 
   });
 }
 
-/** True once the machine's host can import the image. Concurrent checks of the same image share one result. */
+/** True once the machine's host can import the image. Concurrent checks on one host share a result. */
 export function isImagePresent(
   reconcile: MachineReconcile,
   image: ImageSettings,
 ): Promise<boolean> {
   const { imageChecks } = reconcile.context.state;
-  const key = downloadKey(reconcile, image);
+  const { region, host } = reconcile.placement;
+  const key = `${region}/${host}/${imageVolume(reconcile, image)}`;
   const current = imageChecks.get(key);
   if (current !== undefined) return current;
   const check = checkImage(reconcile, image).finally(() => imageChecks.delete(key));
@@ -205,14 +208,14 @@ export function isImagePresent(
 async function checkImage(reconcile: MachineReconcile, image: ImageSettings): Promise<boolean> {
   const { host } = reconcile.placement;
   const { readOptions, state } = reconcile.context;
+  const key = downloadKey(reconcile, image);
   // While the download runs, its task is polled: listing a storage costs the host more.
-  const task = state.downloads.get(downloadKey(reconcile, image))?.task;
-  if (task !== undefined && (await pollDownload(reconcile, image, task)) === 'running')
-    return false;
+  if ((await pollDownload(reconcile, key)) === 'running') return false;
   const storage = reconcile.region.storage.images;
   const present = await reconcile.hypervisor.volumes(host, storage, 'import', readOptions);
   if (present.some(({ id }) => id === imageVolume(reconcile, image))) return true;
   const running = await findRunningDownload(reconcile, image);
+  if (state.downloads.has(key)) return false;
   if (running === undefined) await startDownload(reconcile, image);
   else rememberDownload(reconcile, image, running);
   return false;
@@ -227,8 +230,16 @@ async function startDownload(reconcile: MachineReconcile, image: ImageSettings):
     verifyCertificates: image.verifyCertificates,
     ...(image.checksum !== undefined && { checksum: image.checksum }),
   };
-  const task = await reconcile.hypervisor.downloadImage(order, reconcile.context.writeOptions());
-  rememberDownload(reconcile, image, task);
+  // Without a task until Proxmox has answered: another host that shares the storage must not start a second download.
+  rememberDownload(reconcile, image, undefined);
+  try {
+    const { hypervisor, context } = reconcile;
+    const task = await hypervisor.downloadImage(order, context.writeOptions());
+    rememberDownload(reconcile, image, task);
+  } catch (error) {
+    reconcile.context.state.downloads.delete(downloadKey(reconcile, image));
+    throw error;
+  }
   await reconcile.record({
     kind: 'did',
     reason: 'ImageDownloadStarted',
@@ -236,45 +247,80 @@ async function startDownload(reconcile: MachineReconcile, image: ImageSettings):
   });
 }
 
-function rememberDownload(reconcile: MachineReconcile, image: ImageSettings, task: TaskRef): void {
+function rememberDownload(
+  reconcile: MachineReconcile,
+  image: ImageSettings,
+  task: TaskRef | undefined,
+): void {
   const polledAt = reconcile.context.clock.monotonic();
   reconcile.context.state.downloads.set(downloadKey(reconcile, image), { task, polledAt });
 }
 
+/** By storage: hosts that share one wait for the same download. */
 function downloadKey(reconcile: MachineReconcile, image: ImageSettings): string {
   const { region, host } = reconcile.placement;
-  return `${region}/${host}/${imageVolume(reconcile, image)}`;
+  const volume = imageVolume(reconcile, image);
+  return isImageStorageShared(reconcile, host)
+    ? `${region}/${volume}`
+    : `${region}/${host}/${volume}`;
+}
+
+function isImageStorageShared({ context, placement, region }: MachineReconcile, host: string) {
+  const view = context.views.get(placement.region);
+  return view !== undefined && isStorageShared(view, host, region.storage.images);
 }
 
 async function findRunningDownload(
   reconcile: MachineReconcile,
   image: ImageSettings,
 ): Promise<TaskRef | undefined> {
-  const { readOptions } = reconcile.context;
-  const { host } = reconcile.placement;
-  const running = await reconcile.hypervisor.runningTasks(host, 'download', readOptions);
   const name = imageFileName(image);
-  return running.find(({ subject }) => subject === name);
+  const running = await Promise.all(
+    downloadHosts(reconcile).map((host) => downloadsOn(reconcile, host)),
+  );
+  return running.flat().find(({ subject }) => subject === name);
+}
+
+/** The hosts that may be downloading to the machine's storage. */
+function downloadHosts(reconcile: MachineReconcile): readonly string[] {
+  const { context, placement } = reconcile;
+  if (!isImageStorageShared(reconcile, placement.host)) return [placement.host];
+  const hosts = context.views.get(placement.region)?.hosts ?? [];
+  return hosts
+    .filter(({ name, online }) => online && isImageStorageShared(reconcile, name))
+    .map(({ name }) => name);
+}
+
+async function downloadsOn(
+  { hypervisor, placement, context }: MachineReconcile,
+  host: string,
+): Promise<readonly RunningTask[]> {
+  try {
+    return await hypervisor.runningTasks(host, 'download', context.readOptions);
+  } catch (error) {
+    // A host that does not answer must not block the others: at worst the image is downloaded twice.
+    if (host !== placement.host && isMachineError(error)) return [];
+    throw error;
+  }
 }
 
 async function pollDownload(
-  reconcile: MachineReconcile,
-  image: ImageSettings,
-  task: TaskRef,
-): Promise<'running' | 'ended'> {
-  const { state, clock, readOptions } = reconcile.context;
-  const key = downloadKey(reconcile, image);
-  const polledAt = state.downloads.get(key)?.polledAt ?? Number.NEGATIVE_INFINITY;
-  if (clock.monotonic() - polledAt < IMAGE_POLL_MS) return 'running';
-  const status = await reconcile.hypervisor.task(task, readOptions).catch((error: unknown) => {
-    // Proxmox does not know the task any more: the next check lists the storage.
+  { context, hypervisor }: MachineReconcile,
+  key: string,
+): Promise<'none' | 'running' | 'ended'> {
+  const { state, clock, readOptions } = context;
+  const known = state.downloads.get(key);
+  if (known === undefined) return 'none';
+  const { task, polledAt } = known;
+  if (task === undefined || clock.monotonic() - polledAt < IMAGE_POLL_MS) return 'running';
+  // Before the request: one poll for all hosts that wait.
+  state.downloads.set(key, { task, polledAt: clock.monotonic() });
+  const status = await hypervisor.task(task, readOptions).catch((error: unknown) => {
+    // Its host is down, or Proxmox does not know the task any more: the next check lists the storage.
     state.downloads.delete(key);
     throw error;
   });
-  if (status.state === 'running') {
-    rememberDownload(reconcile, image, task);
-    return 'running';
-  }
+  if (status.state === 'running') return 'running';
   state.downloads.delete(key);
   if (!status.succeeded) throw status.failure ?? new TaskFailed('TASK_FAILED', status.message);
   return 'ended';

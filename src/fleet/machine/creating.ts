@@ -22,13 +22,9 @@ import { lookUpVm } from './own-vm.ts';
 const RECHECK_MS = 1_000;
 
 export async function creating(reconcile: MachineReconcile): Promise<ReconcileResult> {
-  const task = await reconcile.pollTask();
+  const task = await reconcile.pollTask(isVmIdTaken);
   if (task.state === 'running') return task.wait;
   const failure = task.state === 'ended' ? task.failure : undefined;
-  if (failure !== undefined && !isVmIdTaken(failure)) {
-    await reconcile.update({ task: undefined });
-    throw failure;
-  }
   const lookup = await lookUpVm(reconcile);
   if (lookup.kind === 'ours') return reconcile.move('configuring');
   if (failure !== undefined) return handleVmIdTaken(reconcile, lookup);

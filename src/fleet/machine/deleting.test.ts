@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import type { Machine } from '../../model/machine.ts';
 import {
+  aHost,
+  aPool,
+  aRegion,
+  REGION,
+  someSettings,
+  templateSource,
+} from '../testing/settings.ts';
+import {
+  anUnrecordedClone,
   aTestFleet,
   existingResources,
   machinesIn,
   onePass,
+  phasesIn,
   REASON,
   reachPhase,
+  replaceVm,
+  runPasses,
+  type TestFleet,
   untilAtRest,
 } from '../testing/test-fleet.ts';
 
@@ -69,5 +83,145 @@ describe('deleting: a VM or host that changes during the deletion', () => {
     testFleet.hypervisor.state.hosts.splice(at, 1);
     await untilAtRest(testFleet.fleet, testFleet, 200);
     expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'gone' }]);
+  });
+});
+
+describe('deleting: whose VM it is', () => {
+  it('does not destroy the VM of another machine of ours that has the VM id', async () => {
+    const testFleet = aTestFleet();
+    const { id, placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const vm = testFleet.hypervisor.state.vms.get(placement?.vmId ?? 0);
+    const other = '0a1b2c3d-2222-4000-8000-000000000002';
+    const description = vm?.options.get('description') ?? '';
+    vm?.options.set('description', description.replace(id, other)).set('smbios1', `uuid=${other}`);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await runPasses(testFleet, 20);
+    expect(existingResources(testFleet.hypervisor).machines).toEqual([other]);
+    expect(vm?.options.get('description')).not.toContain('deleting=');
+    expect((await machinesIn(testFleet.store)).find((one) => one.id === id)?.phase).toBe('gone');
+  });
+
+  it('does not mark a VM that a person put under the id after the ownership check', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'ready');
+    let options: ReadonlyMap<string, string> | undefined;
+    testFleet.hypervisor.onCall = ({ method, vmId = 0, host = '' }) => {
+      if (method !== 'setDescription' || options !== undefined) return;
+      ({ options } = replaceVm(testFleet, { vmId, host }));
+    };
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(options?.has('description')).toBe(false);
+    expect(existingResources(testFleet.hypervisor).machines).toEqual(['none']);
+  });
+});
+
+describe('deleting: tasks that no record names', () => {
+  it('waits for a clone of its template that may still create its VM', async () => {
+    const testFleet = aTestFleet(someSettings([aPool({ source: templateSource() })]));
+    const { hypervisor, fleet, store } = testFleet;
+    const { end } = await anUnrecordedClone(testFleet);
+    await fleet.scaleTo('workers', 0, REASON);
+    await runPasses(testFleet, 10);
+    expect(await phasesIn(store)).toEqual(['deleting']);
+    end();
+    await untilAtRest(fleet, testFleet);
+    expect(await phasesIn(store)).toEqual(['gone']);
+    expect(hypervisor.calls.filter(({ method }) => method === 'cloneVm')).toHaveLength(1);
+  });
+
+  it('waits for an upload that would restore the seed after its deletion', async () => {
+    const testFleet = aTestFleet();
+    const { hypervisor, fleet, store } = testFleet;
+    hypervisor.dropResponse('uploadIso');
+    await fleet.scaleTo('workers', 1, REASON);
+    const isUploading = () => hypervisor.calls.some(({ method }) => method === 'uploadIso');
+    while (!isUploading()) await onePass(fleet, testFleet);
+    await fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(fleet, testFleet);
+    expect(await phasesIn(store)).toEqual(['gone']);
+    expect(existingResources(hypervisor)).toMatchObject({ vms: [], isos: [] });
+  });
+});
+
+describe('deleting: many machines at once', () => {
+  const limits = { createsPerHost: 20, createsPerStorage: 20 };
+  const pool = aPool({ limits: { ...aPool().limits, min: 0, max: 20 } });
+  const shared = aHost('pve1').storages.map((one) =>
+    one.name === 'local-lvm' ? { ...one, shared: true } : one,
+  );
+
+  /** Scales to twelve and then to none, and returns the maximum of destroy tasks at the same time. */
+  async function deleteTwelve(
+    testFleet: TestFleet,
+    countOf: (running: (host: string) => number) => number,
+  ) {
+    const { hypervisor, fleet, store, clock } = testFleet;
+    await fleet.scaleTo('workers', 12, REASON);
+    await untilAtRest(fleet, testFleet);
+    await fleet.scaleTo('workers', 0, REASON);
+    let most = 0;
+    hypervisor.onCall = () => {
+      hypervisor.state.finishDueTasks(clock.monotonic());
+      const running = (host: string) => hypervisor.state.runningTasks(host, 'destroy').length;
+      most = Math.max(most, countOf(running));
+    };
+    await untilAtRest(fleet, testFleet);
+    expect(new Set(await phasesIn(store))).toEqual(new Set(['gone']));
+    return most;
+  }
+
+  it('destroys at most deletesPerHost VMs of a host at the same time', async () => {
+    const region = aRegion({ limits: { ...limits, deletesPerHost: 3, deletesPerStorage: 20 } });
+    const testFleet = aTestFleet(someSettings([pool], { regions: { [REGION]: region } }));
+    testFleet.hypervisor.setOnline('pve2', false);
+    testFleet.hypervisor.setOnline('pve3', false);
+    expect(await deleteTwelve(testFleet, (running) => running('pve1'))).toBe(3);
+  });
+
+  it('destroys at most deletesPerStorage VMs of a shared storage at the same time', async () => {
+    const region = aRegion({ limits: { ...limits, deletesPerHost: 20, deletesPerStorage: 2 } });
+    const testFleet = aTestFleet(someSettings([pool], { regions: { [REGION]: region } }));
+    const { hosts } = testFleet.hypervisor.state;
+    hosts.splice(0, 3, ...hosts.map((host) => ({ ...host, storages: shared })));
+    const all = (running: (host: string) => number) =>
+      ['pve1', 'pve2', 'pve3'].reduce((sum, host) => sum + running(host), 0);
+    expect(await deleteTwelve(testFleet, all)).toBe(2);
+  });
+
+  it('costs no request for a machine that waits', async () => {
+    const region = aRegion({ limits: { ...limits, deletesPerHost: 1, deletesPerStorage: 1 } });
+    const testFleet = aTestFleet(someSettings([pool], { regions: { [REGION]: region } }));
+    testFleet.hypervisor.setOnline('pve2', false);
+    testFleet.hypervisor.setOnline('pve3', false);
+    await testFleet.fleet.scaleTo('workers', 12, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    testFleet.hypervisor.calls.length = 0;
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const reads = testFleet.hypervisor.calls.filter(({ method }) => method === 'vmConfig');
+    expect(reads.length).toBeLessThan(12 * 8);
+  });
+
+  it('a destroy task on a host that went down does not delay deletions on other hosts', async () => {
+    const region = aRegion({ limits: { ...limits, deletesPerHost: 1, deletesPerStorage: 1 } });
+    const testFleet = aTestFleet(someSettings([pool], { regions: { [REGION]: region } }));
+    const { hypervisor, fleet, store } = testFleet;
+    const { hosts } = hypervisor.state;
+    hosts.splice(0, 3, ...hosts.map((host) => ({ ...host, storages: shared })));
+    await fleet.scaleTo('workers', 6, REASON);
+    await untilAtRest(fleet, testFleet);
+    await fleet.scaleTo('workers', 0, REASON);
+    const isDestroyed = (one: Machine) => one.task?.kind === 'destroy';
+    while (!(await machinesIn(store)).some(isDestroyed)) await onePass(fleet, testFleet);
+    const down = (await machinesIn(store)).find(isDestroyed)?.placement?.host ?? '';
+    hypervisor.setOnline(down, false);
+    await runPasses(testFleet, 60);
+    const left = (await machinesIn(store)).filter(({ phase }) => phase !== 'gone');
+    expect(new Set(left.map(({ placement }) => placement?.host))).toEqual(new Set([down]));
+    hypervisor.setOnline(down, true);
+    await untilAtRest(fleet, testFleet);
+    expect(existingResources(hypervisor).vms).toEqual([]);
   });
 });

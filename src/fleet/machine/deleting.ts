@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deleting → gone, or failed where the creation failed. Marks the VM, shuts it down, stops and destroys it, verifies
 // that it is gone, then removes everything else that belonged to the machine. A VM that is not ours is left alone.
-import type { TaskKind } from '../../model/machine.ts';
+import type { Machine, TaskKind } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
-import { isMachineError } from '../context/machine-error.ts';
+import type { RegionView } from '../../ports/hypervisor.ts';
+import { ConcurrencyLimits } from '../capacity/place.ts';
+import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import {
   CONTINUE,
   DONE,
@@ -13,6 +15,7 @@ import {
   taskRefOf,
 } from '../context/machine-reconcile.ts';
 
+import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { removeNode } from '../nodes/remove.ts';
 import { isCloneInProgress, isOwnCreationRunning, type OtherVm } from './create-vm.ts';
 import {
@@ -29,10 +32,19 @@ const MAX_SHUTDOWN_ATTEMPTS = 3;
 const RECHECK_MS = 1_000;
 const LOCK_RECHECK_MS = 10_000;
 const MAX_UNREADABLE_MS = 60_000;
+const WAIT_FOR_OTHERS = requeue(500, 'other deletions are running on its host or storage');
 
 export async function deleting(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  const { awaitingDestroy } = reconcile.context.state;
+  // Without a request, because many machines may wait.
+  if (awaitingDestroy.has(reconcile.id) && isDestroyLimited(reconcile)) return WAIT_FOR_OTHERS;
+  awaitingDestroy.delete(reconcile.id);
+  return continueDeleting(reconcile);
+}
+
+async function continueDeleting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   if (reconcile.machine.placement === undefined) return finishDeletion(reconcile);
-  const task = await reconcile.pollTask();
+  const task = await reconcile.pollTask(isUnimportant);
   if (task.state === 'running') return task.wait;
   if (task.state === 'ended' && task.kind === 'destroy') {
     await recordWarnings(reconcile, task.warnings);
@@ -59,6 +71,14 @@ async function finishWithoutVm(
     case 'absent':
       return finishUnlessCloning(reconcile);
   }
+}
+
+/**
+ * A VM that was not shut down is stopped next. Tasks of earlier phases do not matter any more, and a VM that another
+ * user destroyed is gone.
+ */
+function isUnimportant(failure: PvescalerError, kind: TaskKind): boolean {
+  return !['stop', 'destroy', 'other'].includes(kind) || isVmGone(failure);
 }
 
 /** A clone that still runs would create the VM after its deletion. */
@@ -89,9 +109,45 @@ async function destroy(reconcile: MachineReconcile): Promise<ReconcileResult> {
     // The deletion may have waited for a lock, and the VM id may have a new owner: look it up again.
     return CONTINUE;
   }
-  return reconcile.recordTask(
-    await reconcile.hypervisor.destroyVm(reconcile.vm, reconcile.context.writeOptions()),
-  );
+  const { hypervisor, vm, context, id } = reconcile;
+  const { destroying, awaitingDestroy } = context.state;
+  if (isDestroyLimited(reconcile)) {
+    awaitingDestroy.add(id);
+    return WAIT_FOR_OTHERS;
+  }
+  // Counts before the task is recorded: machines are reconciled concurrently.
+  destroying.add(id);
+  try {
+    return await reconcile.recordTask(await hypervisor.destroyVm(vm, context.writeOptions()));
+  } finally {
+    destroying.delete(id);
+  }
+}
+
+/** Whether as many VMs as allowed are being destroyed on the machine's host or storage. */
+function isDestroyLimited({ context, id, region, placement }: MachineReconcile): boolean {
+  const view = context.views.get(placement.region);
+  if (view === undefined) return false;
+  const others = context.records.index
+    .inPhase('deleting')
+    .filter((machine) => machine.id !== id && isBeingDestroyed(context, view, machine));
+  const { deletesPerHost: perHost, deletesPerStorage: perStorage } = region.limits;
+  const limits = new ConcurrencyLimits(view, others, { perHost, perStorage });
+  const { host, diskStorage } = placement;
+  return limits.isHostBusy(host) || limits.isStorageBusy(host, diskStorage);
+}
+
+/** A task of a host that is down, or that is older than any task may be, does not delay other deletions. */
+function isBeingDestroyed(
+  { state, settings, now }: ReconcileContext,
+  { region, hosts }: RegionView,
+  { id, task, placement }: Machine,
+): boolean {
+  if (state.destroying.has(id)) return true;
+  if (task?.kind !== 'destroy' || placement?.region !== region) return false;
+  const isOverdue = now - task.startedAt > (settings.regions[region]?.taskTimeoutMs ?? 0);
+  const host = task.host ?? placement.host;
+  return !isOverdue && hosts.some(({ name, online }) => name === host && online);
 }
 
 async function stop(

@@ -30,3 +30,9 @@ export async function failMachine(
     message: `${placement?.name ?? reconcile.id}: ${message}`,
   });
 }
+
+/** Adds the last error of the machine, which is often why a timeout was reached. */
+export function withLastError({ context, id }: MachineReconcile, message: string): string {
+  const last = context.state.recorded.get(id);
+  return last === undefined ? message : `${message}; the last error was ${last}`;
+}

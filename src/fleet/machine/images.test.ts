@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aTestFleet, REASON, untilAtRest } from '../testing/test-fleet.ts';
+import { someSettings } from '../testing/settings.ts';
+import {
+  aFleet,
+  aTestFleet,
+  onePass,
+  REASON,
+  runPasses,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
 
 describe('isImagePresent', () => {
   it('downloads an image once per host, however many machines wait for it', async () => {
@@ -11,5 +19,49 @@ describe('isImagePresent', () => {
     expect(downloads).toHaveLength(3);
     const volumes = [...testFleet.hypervisor.state.volumes.values()].map(({ id }) => id);
     expect(volumes).toContain('local:import/noble-with-agent-abababababab.qcow2');
+  });
+});
+
+describe('isImagePresent: a storage that all hosts share', () => {
+  function aSharingFleet() {
+    const testFleet = aTestFleet();
+    const { hosts } = testFleet.hypervisor.state;
+    const shared = hosts.map((host) => ({
+      ...host,
+      storages: host.storages.map((one) => (one.name === 'local' ? { ...one, shared: true } : one)),
+    }));
+    hosts.splice(0, 3, ...shared);
+    const downloads = () =>
+      testFleet.hypervisor.calls.filter(({ method }) => method === 'downloadImage');
+    return { testFleet, downloads };
+  }
+
+  it('gets an image once, downloaded by one host for all', async () => {
+    const { testFleet, downloads } = aSharingFleet();
+    await testFleet.fleet.scaleTo('workers', 6, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(downloads()).toHaveLength(1);
+    const { pools } = await testFleet.fleet.status();
+    expect(pools[0]).toMatchObject({ ready: 6 });
+  });
+
+  it('gets an image once when another process takes over while one host downloads', async () => {
+    const { testFleet, downloads } = aSharingFleet();
+    await testFleet.fleet.scaleTo('workers', 6, REASON);
+    while (downloads().length === 0) await onePass(testFleet.fleet, testFleet);
+    const fleet = aFleet({ ...testFleet, settings: someSettings(), seed: 2 });
+    await untilAtRest(fleet, testFleet);
+    expect(downloads()).toHaveLength(1);
+    expect((await fleet.status()).pools[0]).toMatchObject({ ready: 6 });
+  });
+
+  it('gets an image from another host when the downloading host goes down', async () => {
+    const { testFleet, downloads } = aSharingFleet();
+    await testFleet.fleet.scaleTo('workers', 6, REASON);
+    while (downloads().length === 0) await onePass(testFleet.fleet, testFleet);
+    testFleet.hypervisor.setOnline(downloads()[0]?.host ?? '', false);
+    await runPasses(testFleet, 60);
+    expect(new Set(downloads().map(({ host }) => host)).size).toBe(2);
+    expect((await testFleet.fleet.status()).pools[0]).toMatchObject({ ready: 4 });
   });
 });

@@ -16,7 +16,7 @@ import {
 } from '../nodes/registration.ts';
 
 import { joinByAgent } from './agent-join.ts';
-import { failMachine } from './fail-machine.ts';
+import { failMachine, withLastError } from './fail-machine.ts';
 import { becomeReady, startIfStopped } from './own-vm.ts';
 
 /** The cluster is read from the watch cache before each call of the handler, which costs no request. */
@@ -46,8 +46,9 @@ async function waitForNode(reconcile: MachineReconcile): Promise<ReconcileResult
   const since = Math.max(reconcile.machine.phaseSince, reconcile.context.state.clusterStaleAt);
   if (reconcile.context.now - since > timeoutMs) {
     const seconds = Math.round(timeoutMs / 1_000);
-    const message = `the guest is up, but its Node did not appear within ${seconds} s`;
-    await failMachine(reconcile, new TimedOut('REGISTRATION_TIMED_OUT', message));
+    const message = `the guest was up, but its Node did not appear within ${seconds} s`;
+    const error = new TimedOut('REGISTRATION_TIMED_OUT', withLastError(reconcile, message));
+    await failMachine(reconcile, error);
     return CONTINUE;
   }
   const result = await keepRunning(reconcile, 'its Node has not appeared');

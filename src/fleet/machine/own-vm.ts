@@ -204,7 +204,13 @@ export async function startIfStopped(
   const { power } = await hypervisor.vmState(vm, context.readOptions);
   if (power === 'running') return undefined;
   await lookUpOwnVm(reconcile);
-  return reconcile.recordTask(await hypervisor.startVm(reconcile.vm, context.writeOptions()));
+  return startVm(reconcile);
+}
+
+/** After `lookUpVm`, which does not return a VM whose deletion had begun. */
+export async function startVm(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  const { hypervisor, vm, context } = reconcile;
+  return reconcile.recordTask(await hypervisor.startVm(vm, context.writeOptions()));
 }
 
 export async function becomeReady(reconcile: MachineReconcile): Promise<ReconcileResult> {
@@ -212,6 +218,8 @@ export async function becomeReady(reconcile: MachineReconcile): Promise<Reconcil
   await reconcile.move('ready');
   const { context, machine, placement } = reconcile;
   context.state.tokens.delete(reconcile.id);
+  // A later error is recorded even if it is the same as the last one.
+  context.state.recorded.delete(reconcile.id);
   await context.records.changePool(machine.pool, ({ backoff, ...rest }) =>
     backoff === undefined ? undefined : rest,
   );

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { Bug, InvalidConfig, TaskFailed, Unauthorized } from '../../ports/errors.ts';
-import { aJoiningTestFleet, aReadyMachine } from '../testing/joining-test-fleet.ts';
+import type { HypervisorMethod } from '../../ports/fakes/memory-hypervisor.ts';
+import {
+  aJoiningMachine,
+  aJoiningPool,
+  aJoiningTestFleet,
+  aReadyMachine,
+} from '../testing/joining-test-fleet.ts';
 import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 import {
   addressesInUse,
   aTestFleet,
   existingResources,
+  journalReasonsIn,
   machinesIn,
+  onePass,
   REASON,
   reachPhase,
+  runPasses,
+  type TestFleet,
   untilAtRest,
 } from '../testing/test-fleet.ts';
 
@@ -75,6 +85,109 @@ describe('reconcileMachine: errors during provisioning', () => {
     }
     await untilAtRest(testFleet.fleet, testFleet);
     expect(await machinesIn(testFleet.store)).toMatchObject([{ id, phase: 'ready' }]);
+  });
+});
+
+describe('reconcileMachine: tasks that fail', () => {
+  /** Runs passes for this long and returns the times at which the method was called. */
+  async function callTimes(testFleet: TestFleet, method: HypervisorMethod, seconds: number) {
+    const { hypervisor, clock } = testFleet;
+    const times: number[] = [];
+    const start = clock.monotonic();
+    hypervisor.onCall = (call) => {
+      if (call.method === method) times.push((clock.monotonic() - start) / 1_000);
+    };
+    await runPasses(testFleet, seconds);
+    hypervisor.onCall = undefined;
+    return times;
+  }
+
+  it('a destroy task that fails is repeated with a growing back-off and recorded once', async () => {
+    const testFleet = aTestFleet();
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    const vm = testFleet.hypervisor.state.vms.get(placement?.vmId ?? 0);
+    while ((await machinesIn(testFleet.store))[0]?.task?.kind !== 'destroy') {
+      await onePass(testFleet.fleet, testFleet);
+    }
+    vm?.options.set('lock', 'backup');
+    const times = await callTimes(testFleet, 'destroyVm', 1_800);
+    const waits = times.map((time, at) => time - (times[at - 1] ?? 0));
+    expect(times.length).toBeLessThan(15);
+    for (const [at, wait] of waits.entries()) {
+      expect(wait).toBeGreaterThanOrEqual(Math.min(2 ** at, 300));
+      expect(wait).toBeLessThan(320);
+    }
+    const recorded = (await testFleet.store.journal.read()).filter(
+      ({ reason }) => reason === 'VM_LOCKED',
+    );
+    expect(recorded.map(({ message }) => message)).toEqual(['VM is locked (backup)']);
+    vm?.options.delete('lock');
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
+  });
+
+  it('an unreachable host is tried again at least every 30 seconds', async () => {
+    const testFleet = aTestFleet();
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    testFleet.hypervisor.setOnline(placement?.host ?? '', false);
+    const times = await callTimes(testFleet, 'vmConfig', 600);
+    const waits = times.slice(1).map((time, at) => time - (times[at] ?? 0));
+    expect(Math.max(...waits)).toBeGreaterThan(25);
+    expect(Math.max(...waits)).toBeLessThan(33);
+  });
+
+  it('a shutdown task that fails leads to a stop at once, without an error', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'ready');
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    testFleet.hypervisor.failNextTask('shutdown', new TaskFailed('TASK_FAILED', 'got timeout'));
+    const stops = await callTimes(testFleet, 'stopVm', 10);
+    expect(stops).toHaveLength(1);
+    expect(stops[0]).toBeLessThan(5);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
+    expect(await journalReasonsIn(testFleet.store)).not.toContain('TASK_FAILED');
+  });
+
+  it('progress ends a back-off: the next error waits one second again', async () => {
+    const deletion = { mode: 'stop', shutdownTimeoutMs: 0 } as const;
+    const testFleet = aTestFleet(someSettings([aPool({ deletion })]));
+    const { hypervisor, fleet } = testFleet;
+    await reachPhase(testFleet, 'ready');
+    await fleet.scaleTo('workers', 0, REASON);
+    const failure = new TaskFailed('TASK_FAILED', 'no');
+    for (let n = 0; n < 4; n += 1) hypervisor.failNextTask('stop', failure);
+    hypervisor.failNextTask('destroy', failure);
+    const times = await callTimes(testFleet, 'destroyVm', 60);
+    expect(times).toHaveLength(2);
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeLessThan(5);
+  });
+
+  it('a failed start is backed off, and a later timeout names its cause', async () => {
+    const pool = aJoiningPool({ provisionTimeoutMs: 700_000, registrationTimeoutMs: 600_000 });
+    const testFleet = aJoiningTestFleet(someSettings([pool]));
+    const { placement } = await aJoiningMachine(testFleet);
+    const vm = testFleet.hypervisor.state.vms.get(placement.vmId);
+    vm?.options.set('lock', 'suspended');
+    if (vm !== undefined) vm.startedAt = undefined;
+    const starts = await callTimes(testFleet, 'startVm', 900);
+    expect(starts.length).toBeGreaterThan(3);
+    expect(starts.length).toBeLessThan(12);
+    const [machine] = await machinesIn(testFleet.store);
+    expect(machine?.failure?.code).toMatch(/^(REGISTRATION|PROVISION)_TIMED_OUT$/);
+    expect(machine?.failure?.message).toContain('VM is locked (suspended)');
+  });
+
+  it('a machine in back-off still fails at its provision timeout', async () => {
+    const pool = aPool({ provisionTimeoutMs: 400_000 });
+    const testFleet = aTestFleet(someSettings([pool]));
+    const { placement } = await reachPhase(testFleet, 'starting');
+    testFleet.hypervisor.state.vms.get(placement?.vmId ?? 0)?.options.set('lock', 'backup');
+    await runPasses(testFleet, 440);
+    const [machine] = await machinesIn(testFleet.store);
+    expect(machine?.failure).toMatchObject({ code: 'PROVISION_TIMED_OUT', phase: 'starting' });
   });
 });
 

@@ -6,8 +6,10 @@ import type { ErrorCode } from '../../ports/error-codes.ts';
 import { asPvescalerError, PvescalerError, TimedOut } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import {
+  backoffMs,
   CONTINUE,
   DONE,
+  MAX_BACKOFF_MS,
   MachineReconcile,
   type ReconcileResult,
   RecordCorrected,
@@ -21,7 +23,7 @@ import { configuring } from './configuring.ts';
 import { creating } from './creating.ts';
 import { deleting } from './deleting.ts';
 import { draining } from './draining.ts';
-import { failMachine } from './fail-machine.ts';
+import { failMachine, withLastError } from './fail-machine.ts';
 import { joining } from './joining.ts';
 import { lookUpVm } from './own-vm.ts';
 import { placed } from './placed.ts';
@@ -62,8 +64,8 @@ const PROVISIONING: readonly Phase[] = [
 const MAX_STEPS = 12;
 /** Attempts per machine where Proxmox tried and failed; transient errors are bounded by the provision timeout alone. */
 const MAX_ATTEMPTS = 3;
-const INITIAL_BACKOFF_MS = 1_000;
-const MAX_BACKOFF_MS = 30_000;
+/** A host that comes back is used soon. Also the interval at which a machine in back-off is checked for its timeout. */
+const MAX_UNREACHABLE_BACKOFF_MS = 30_000;
 const RETRY_MS = 1_000;
 
 export async function reconcileMachine(
@@ -73,11 +75,13 @@ export async function reconcileMachine(
   if (context.records.find(id) === undefined) return DONE;
   const reconcile = new MachineReconcile(context, id);
   if (!isRegionReadable(reconcile)) return requeue(RETRY_MS, 'its region cannot be read');
-  const backoffMs = (context.state.backoffs.get(id)?.until ?? 0) - context.now;
-  // Bounded: a wall clock that was set back must not lengthen a back-off.
-  if (backoffMs > 0) return requeue(Math.min(backoffMs, MAX_BACKOFF_MS), 'back-off after an error');
   try {
     if (await failIfOverdue(reconcile)) return CONTINUE;
+    const leftMs = (context.state.backoffs.get(id)?.until ?? 0) - context.now;
+    // A longer one began before the wall clock was set back.
+    if (leftMs > 0 && leftMs <= MAX_BACKOFF_MS) {
+      return requeueInBackoff(leftMs, 'back-off after an error');
+    }
     return await runHandlers(reconcile);
   } catch (error) {
     return error instanceof RecordCorrected ? CONTINUE : handleError(reconcile, error);
@@ -108,9 +112,7 @@ async function failIfOverdue(reconcile: MachineReconcile): Promise<boolean> {
   // A VM that is marked ready corrects the record. One that cannot be read is checked before it is destroyed.
   await lookUpVm(reconcile).catch(ignoreMachineError);
   const seconds = Math.round(timeoutMs / 1_000);
-  const last = reconcile.context.state.recorded.get(reconcile.id);
-  const why = last === undefined ? '' : `; the last error was ${last}`;
-  const message = `not ready within ${seconds} s, still ${phase}${why}`;
+  const message = withLastError(reconcile, `not ready within ${seconds} s, still ${phase}`);
   await failMachine(reconcile, new TimedOut('PROVISION_TIMED_OUT', message));
   return true;
 }
@@ -160,8 +162,12 @@ const TRANSIENT: readonly ErrorCode[] = [
   'TLS_NOT_TRUSTED',
 ];
 
-function isTransient({ class: kind, code }: PvescalerError): boolean {
-  return kind === 'Unreachable' || kind === 'TimedOut' || TRANSIENT.includes(code);
+function isTransient(error: PvescalerError): boolean {
+  return isUnreachable(error) || TRANSIENT.includes(error.code);
+}
+
+function isUnreachable({ class: kind }: PvescalerError): boolean {
+  return kind === 'Unreachable' || kind === 'TimedOut';
 }
 
 /**
@@ -181,8 +187,9 @@ async function backOffMachine(
 ): Promise<ReconcileResult> {
   const { backoffs } = reconcile.context.state;
   const count = (backoffs.get(reconcile.id)?.count ?? 0) + 1;
-  const backoffMs = Math.min(INITIAL_BACKOFF_MS * 2 ** (count - 1), MAX_BACKOFF_MS);
-  backoffs.set(reconcile.id, { until: reconcile.context.now + backoffMs, count });
+  const maxMs = isUnreachable(error) ? MAX_UNREACHABLE_BACKOFF_MS : MAX_BACKOFF_MS;
+  const delayMs = backoffMs(count, maxMs);
+  backoffs.set(reconcile.id, { until: reconcile.context.now + delayMs, count });
   const { pool, placement } = reconcile.machine;
   await reconcile.context.recordOnce(reconcile.id, {
     kind: 'failed',
@@ -194,5 +201,10 @@ async function backOffMachine(
     reason: error.code,
     message: error.message,
   });
-  return requeue(backoffMs, error.code);
+  return requeueInBackoff(delayMs, error.code);
+}
+
+/** Reconciled before the end of a long back-off, but only to notice a timeout. */
+function requeueInBackoff(leftMs: number, because: string): ReconcileResult {
+  return requeue(Math.min(leftMs, MAX_UNREACHABLE_BACKOFF_MS), because);
 }

@@ -2,7 +2,7 @@
 // starting → booting.
 import type { MachineReconcile, ReconcileResult } from '../context/machine-reconcile.ts';
 
-import { lookUpOwnVm } from './own-vm.ts';
+import { lookUpOwnVm, startVm } from './own-vm.ts';
 
 export async function starting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const task = await reconcile.pollTask();
@@ -10,12 +10,6 @@ export async function starting(reconcile: MachineReconcile): Promise<ReconcileRe
   const { readOptions } = reconcile.context;
   const { power } = await reconcile.hypervisor.vmState(reconcile.vm, readOptions);
   if (power === 'running') return reconcile.move('booting');
-  if (task.state === 'ended' && task.failure !== undefined) {
-    await reconcile.update({ task: undefined });
-    throw task.failure;
-  }
   await lookUpOwnVm(reconcile);
-  return reconcile.recordTask(
-    await reconcile.hypervisor.startVm(reconcile.vm, reconcile.context.writeOptions()),
-  );
+  return startVm(reconcile);
 }

@@ -3,7 +3,7 @@
 // a timeout, the removal of a record) until the clock reaches them; instead it counts from the correction of the clock.
 import type { Machine } from '../../model/machine.ts';
 
-/** Tolerated difference between the clocks of two processes; also longer than any back-off of one machine. */
+/** Tolerated difference between the clocks of two processes. */
 const MAX_CLOCK_SKEW_MS = 60_000;
 
 /** The time itself, or `now` if it is in the future. */

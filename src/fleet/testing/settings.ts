@@ -44,13 +44,23 @@ export function aHost(name: string, overrides: Partial<Host> = {}): Host {
   };
 }
 
-export function aRegion(overrides: Partial<RegionSettings> = {}): RegionSettings {
+type RegionOverrides = Partial<Omit<RegionSettings, 'limits'>> & {
+  readonly limits?: Partial<RegionSettings['limits']>;
+};
+
+export function aRegion({ limits, ...overrides }: RegionOverrides = {}): RegionSettings {
   return {
     name: REGION,
     hosts: { allow: [], deny: [] },
     vmIds: { from: 1_250, to: 1_299 },
     storage: { images: 'local', seeds: 'seeds', disks: ['local-lvm'] },
-    limits: { createsPerHost: 2, createsPerStorage: 2 },
+    limits: {
+      createsPerHost: 2,
+      createsPerStorage: 2,
+      deletesPerHost: 2,
+      deletesPerStorage: 2,
+      ...limits,
+    },
     tags: ['pvescaler'],
     resourcePool: undefined,
     taskTimeoutMs: 15 * 60_000,

@@ -4,12 +4,14 @@ import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine, Phase } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import type { Cluster } from '../../ports/cluster.ts';
+import { Unreachable } from '../../ports/errors.ts';
 import type { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
+import type { MemoryVm } from '../../ports/fakes/memory-region.ts';
 import { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
-import type { Hypervisor } from '../../ports/hypervisor.ts';
+import type { Hypervisor, VmRef } from '../../ports/hypervisor.ts';
 import type { Store } from '../../ports/store.ts';
 import type { FleetSettings } from '../context/settings.ts';
 import type { PassReport } from '../driver/reconcile-pass.ts';
@@ -118,6 +120,44 @@ export async function untilAtRest(fleet: Fleet, at: PassParts, maxPasses = 2_000
     const { inProgress, undecided } = await onePass(fleet, at);
     quietPasses = inProgress === 0 && undecided.length === 0 ? quietPasses + 1 : 0;
   }
+}
+
+/** Puts a VM of a person under this id, in place of the one that has it. It is running. */
+export function replaceVm({ hypervisor, clock }: TestFleet, { vmId, host }: VmRef): MemoryVm {
+  const options = new Map([
+    ['name', 'a-persons'],
+    ['memory', '512'],
+    ['scsi0', `local-lvm:vm-${vmId}-disk-0,size=1024M`],
+  ]);
+  const vm = { vmId, host, options, revision: 1, startedAt: clock.monotonic() - 60_000 };
+  hypervisor.state.vms.set(vmId, vm);
+  return vm;
+}
+
+/**
+ * Requests one machine of a pool with a template. The response of its clone call is lost, and the task runs, without a
+ * visible VM, until `end` is called.
+ */
+export async function anUnrecordedClone(
+  testFleet: TestFleet,
+): Promise<{ readonly end: () => void }> {
+  const { hypervisor, fleet } = testFleet;
+  let isEnded = false;
+  hypervisor.failNext('cloneVm', new Unreachable('PVE_UNREACHABLE', 'the response was dropped'));
+  await fleet.scaleTo('workers', 1, REASON);
+  const isCloning = () => hypervisor.calls.some(({ method }) => method === 'cloneVm');
+  while (!isCloning()) await onePass(fleet, testFleet);
+  const runningTasks = hypervisor.state.runningTasks.bind(hypervisor.state);
+  hypervisor.state.runningTasks = (host, kind) => {
+    const [template] = [...hypervisor.state.vms.values()].filter((vm) => vm.host === host);
+    const clone = { upid: `clone-on-${host}`, kind, host, subject: template?.vmId };
+    return kind === 'clone' && !isEnded ? [clone] : runningTasks(host, kind);
+  };
+  return {
+    end: () => {
+      isEnded = true;
+    },
+  };
 }
 
 /** Requests one machine and runs passes until it is in this phase. */

@@ -81,7 +81,8 @@ export function failureContract(fixture: () => HypervisorFixture): void {
         vmId: vm.vmId,
         host: underTest.hosts[1],
       });
-      await underTest.advanceUntil(hypervisor.setDescription(vm, 'moved'));
+      const { digest } = await underTest.advanceUntil(hypervisor.vmConfig(vm));
+      await underTest.advanceUntil(hypervisor.setDescription(vm, 'moved', { digest }));
       await expect(underTest.advanceUntil(hypervisor.vmState(vm))).resolves.toMatchObject({
         host: underTest.hosts[1],
       });

@@ -47,10 +47,12 @@ export function storageContract(fixture: () => HypervisorFixture): void {
       const id = isoId(fixture());
       const { digest } = await readConfig(vm);
       await underTest.advanceUntil(hypervisor.attachSeed(vm, id, { digest }));
-      expect((await readConfig(vm)).seedVolume).toBe(id);
-      await underTest.advanceUntil(hypervisor.ejectSeed(vm));
-      expect((await readConfig(vm)).seedVolume).toBeUndefined();
-      await underTest.advanceUntil(hypervisor.attachSeed(vm, id));
+      const attached = await readConfig(vm);
+      expect(attached.seedVolume).toBe(id);
+      await underTest.advanceUntil(hypervisor.ejectSeed(vm, { digest: attached.digest }));
+      const ejected = await readConfig(vm);
+      expect(ejected.seedVolume).toBeUndefined();
+      await underTest.advanceUntil(hypervisor.attachSeed(vm, id, { digest: ejected.digest }));
       await followToEnd(hypervisor.destroyVm(vm));
       const left = await underTest.advanceUntil(hypervisor.volumes(host, isos, 'iso'));
       expect(left.map((volume) => volume.id)).toContain(isoId(fixture()));

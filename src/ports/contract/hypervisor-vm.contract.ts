@@ -56,7 +56,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
     });
 
     it('returns the configured size of a VM as soon as its configuration exists', async () => {
-      const { hypervisor, underTest, createVm, vmSpec } = fixture();
+      const { hypervisor, underTest, createVm, readConfig, vmSpec } = fixture();
       const vm = await createVm();
       const readSize = async () => {
         const view = await underTest.advanceUntil(hypervisor.view());
@@ -64,7 +64,8 @@ export function vmContract(fixture: () => HypervisorFixture): void {
         return [cpus, memoryBytes];
       };
       expect(await readSize()).toEqual([2, 2 * GIBIBYTE]);
-      await underTest.advanceUntil(hypervisor.applySpec(vm, vmSpec()));
+      const { digest } = await readConfig(vm);
+      await underTest.advanceUntil(hypervisor.applySpec(vm, vmSpec(), { digest }));
       await underTest.advance(15_000);
       expect(await readSize()).toEqual([6, 4 * GIBIBYTE]);
     });
@@ -211,7 +212,9 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       const { hypervisor, underTest, createVm, readConfig, vmSpec } = fixture();
       const vm = await createVm();
       const before = await readConfig(vm);
-      expect(await underTest.advanceUntil(hypervisor.applySpec(vm, vmSpec()))).toBe(true);
+      const apply = (digest: string) =>
+        underTest.advanceUntil(hypervisor.applySpec(vm, vmSpec(), { digest }));
+      expect(await apply(before.digest)).toBe(true);
       const changed = await readConfig(vm);
       expect(changed).toMatchObject({
         cpus: 6,
@@ -220,20 +223,22 @@ export function vmContract(fixture: () => HypervisorFixture): void {
         description: before.description,
       });
       expect(changed.tags).toEqual(['x', 'y']);
-      expect(await underTest.advanceUntil(hypervisor.applySpec(vm, vmSpec()))).toBe(false);
+      expect(await apply(changed.digest)).toBe(false);
       expect(await readConfig(vm)).toEqual(changed);
     });
 
     it('set the description idempotently', async () => {
       const { hypervisor, underTest, createVm, readConfig } = fixture();
       const vm = await createVm();
+      const digestOf = async () => ({ digest: (await readConfig(vm)).digest });
       for (let pass = 0; pass < 2; pass += 1) {
-        await underTest.advanceUntil(hypervisor.setDescription(vm, 'changed\nlines'));
+        const change = hypervisor.setDescription(vm, 'changed\nlines', await digestOf());
+        await underTest.advanceUntil(change);
       }
       expect(await readConfig(vm)).toMatchObject({ description: 'changed\nlines', cpus: 2 });
-      await underTest.advanceUntil(hypervisor.removeProtection(vm));
-      const removeProtection = true;
-      await underTest.advanceUntil(hypervisor.setDescription(vm, 'again', { removeProtection }));
+      await underTest.advanceUntil(hypervisor.removeProtection(vm, await digestOf()));
+      const change = { removeProtection: true, ...(await digestOf()) };
+      await underTest.advanceUntil(hypervisor.setDescription(vm, 'again', change));
       expect(await readConfig(vm)).toMatchObject({ description: 'again', isProtected: false });
     });
 
@@ -246,6 +251,9 @@ export function vmContract(fixture: () => HypervisorFixture): void {
         () => hypervisor.setDescription(vm, 'second', { digest }),
         () => hypervisor.applySpec(vm, vmSpec(), { digest }),
         () => hypervisor.ejectSeed(vm, { digest }),
+        () => hypervisor.attachSeed(vm, 'local:iso/seed.iso', { digest }),
+        () => hypervisor.removeProtection(vm, { digest }),
+        () => hypervisor.growBootDisk(vm, 64 * GIBIBYTE, { digest }),
       ]) {
         const refused = underTest.advanceUntil<unknown>(second());
         await expect(refused).rejects.toMatchObject({ code: 'VM_CHANGED' });
@@ -257,12 +265,15 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       const { hypervisor, underTest, createVm, followToEnd, readConfig } = fixture();
       const vm = await createVm();
       const bytes = 8 * GIBIBYTE;
-      const task = await underTest.advanceUntil(hypervisor.growBootDisk(vm, bytes));
+      const grow = async (to: number) => {
+        const { digest } = await readConfig(vm);
+        return underTest.advanceUntil(hypervisor.growBootDisk(vm, to, { digest }));
+      };
+      const task = await grow(bytes);
       expect(task).toMatchObject({ kind: 'resize', host: vm.host });
       expect(await followToEnd(Promise.resolve(task))).toMatchObject({ succeeded: true });
       for (const enough of [bytes, GIBIBYTE]) {
-        const again = underTest.advanceUntil(hypervisor.growBootDisk(vm, enough));
-        await expect(again).resolves.toBeUndefined();
+        await expect(grow(enough)).resolves.toBeUndefined();
       }
       expect((await readConfig(vm)).bootDisk?.bytes).toBe(bytes);
     });

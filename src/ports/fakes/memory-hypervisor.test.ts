@@ -115,7 +115,8 @@ describe('MemoryHypervisor', () => {
   it('fails to start a VM whose ISO does not exist', async () => {
     const { clock, hypervisor } = createHypervisor();
     const file = { storage: 'local', content: 'iso', name: 'gone.iso' } as const;
-    await hypervisor.attachSeed(VM, hypervisor.volumeId(file));
+    const { digest } = await hypervisor.vmConfig(VM);
+    await hypervisor.attachSeed(VM, hypervisor.volumeId(file), { digest });
     const task = await hypervisor.startVm(VM);
     await clock.advance(5_000);
     await expect(hypervisor.task(task)).resolves.toMatchObject({

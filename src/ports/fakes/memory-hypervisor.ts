@@ -151,44 +151,44 @@ export class MemoryHypervisor implements Hypervisor {
     return this.#onVm('cloneVm', order, { options, work: () => this.#operations.clone(order) });
   }
 
-  applySpec(vm: VmRef, spec: VmSpec, options?: ChangeOptions) {
-    const work = () => this.#operations.applySpec(vm, spec, options?.digest);
+  applySpec(vm: VmRef, spec: VmSpec, options: ChangeOptions) {
+    const work = () => this.#operations.applySpec(vm, spec, options.digest);
     return this.#onVm('applySpec', vm, { options, work });
   }
 
-  attachSeed(vm: VmRef, volumeId: string, options?: ChangeOptions) {
+  attachSeed(vm: VmRef, volumeId: string, options: ChangeOptions) {
     const set = { [SEED_OPTION]: `${volumeId},media=cdrom` };
-    const work = () => this.#operations.configure(vm, { set, digest: options?.digest });
+    const work = () => this.#operations.configure(vm, { set, digest: options.digest });
     return this.#onVm('attachSeed', vm, { options, work });
   }
 
-  ejectSeed(vm: VmRef, options?: ChangeOptions) {
+  ejectSeed(vm: VmRef, options: ChangeOptions) {
     const set = { [SEED_OPTION]: 'none,media=cdrom' };
-    const work = () => this.#operations.configure(vm, { set, digest: options?.digest });
+    const work = () => this.#operations.configure(vm, { set, digest: options.digest });
     return this.#onVm('ejectSeed', vm, { options, work });
   }
 
   setDescription(
     vm: VmRef,
     description: string,
-    options?: ChangeOptions & { readonly removeProtection?: boolean },
+    options: ChangeOptions & { readonly removeProtection?: boolean },
   ) {
-    const remove = options?.removeProtection === true ? ['protection'] : [];
-    const change = { set: { description }, remove, digest: options?.digest };
+    const remove = options.removeProtection === true ? ['protection'] : [];
+    const change = { set: { description }, remove, digest: options.digest };
     const work = () => this.#operations.configure(vm, change);
     return this.#onVm('setDescription', vm, { options, work });
   }
 
-  removeProtection(vm: VmRef, options?: ChangeOptions) {
-    const change = { remove: ['protection'], digest: options?.digest };
+  removeProtection(vm: VmRef, options: ChangeOptions) {
+    const change = { remove: ['protection'], digest: options.digest };
     const work = () => this.#operations.configure(vm, change);
     return this.#onVm('removeProtection', vm, { options, work });
   }
 
-  growBootDisk(vm: VmRef, bytes: number, options?: CallOptions) {
+  growBootDisk(vm: VmRef, bytes: number, options: ChangeOptions) {
     return this.#onVm('growBootDisk', vm, {
       options,
-      work: () => this.#operations.grow(vm, bytes),
+      work: () => this.#operations.grow(vm, bytes, options.digest),
     });
   }
 

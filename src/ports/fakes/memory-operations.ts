@@ -37,7 +37,7 @@ export interface OperationOptions {
 export interface OptionChange {
   readonly set?: Readonly<Record<string, string>>;
   readonly remove?: readonly string[];
-  readonly digest?: string | undefined;
+  readonly digest: string;
 }
 
 type TaskWork = Omit<TaskOrder, 'host' | 'durationMs' | 'subject'> & {
@@ -120,7 +120,7 @@ export class MemoryOperations {
     });
   }
 
-  applySpec(ref: VmRef, spec: VmSpec, digest: string | undefined): boolean {
+  applySpec(ref: VmRef, spec: VmSpec, digest: string): boolean {
     const vm = this.requireVm(ref);
     requireDigest(vm, digest);
     const { options } = vm;
@@ -130,8 +130,12 @@ export class MemoryOperations {
     const inherited = [...options]
       .filter(([name, value]) => name !== SEED_OPTION && /[:-]cloudinit\b/.test(value))
       .map(([name]) => name);
-    const isProtected = options.has('protection');
-    const remove = [...(isProtected ? ['protection'] : []), ...(spec.hasSeed ? inherited : [])];
+    if (options.has('protection')) {
+      // Like Proxmox, which removes no drives of a protected VM: a change of its own.
+      this.configure(ref, { remove: ['protection'], digest });
+      return true;
+    }
+    const remove = spec.hasSeed ? inherited : [];
     if (Object.keys(set).length === 0 && remove.length === 0) return false;
     this.configure(ref, { set, remove, digest });
     return true;
@@ -145,15 +149,21 @@ export class MemoryOperations {
     vm.revision += 1;
   }
 
-  grow(ref: VmRef, bytes: number): TaskRef | undefined {
+  grow(ref: VmRef, bytes: number, digest: string): TaskRef | undefined {
     const vm = this.requireVm(ref);
+    requireDigest(vm, digest);
     const stored = vm.options.get('scsi0');
     if (stored === undefined) throw new NotFound('VOLUME_NOT_FOUND', `VM ${vm.vmId} has no disk`);
     if (parseDiskBytes(stored) >= bytes) return undefined;
     const grown = formatDisk(vm.vmId, stored.split(':')[0] ?? 'local', bytes);
     return this.#startTask(vm, {
       kind: 'resize',
-      finish: () => void vm.options.set('scsi0', grown),
+      finish: () => {
+        const current = this.#requireUnlocked(ref);
+        requireDigest(current, digest);
+        current.options.set('scsi0', grown);
+        current.revision += 1;
+      },
     });
   }
 
@@ -335,7 +345,7 @@ export class MemoryOperations {
   }
 }
 
-function requireDigest(vm: MemoryVm, digest: string | undefined): void {
-  if (digest === undefined || digest === toVmConfig(vm).digest) return;
+function requireDigest(vm: MemoryVm, digest: string): void {
+  if (digest === toVmConfig(vm).digest) return;
   throw new Conflict('VM_CHANGED', 'checksum mismatch (file change by other user?)');
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createHash } from 'node:crypto';
 import type {
   CreateVmOrder,
   VmConfig,
@@ -75,7 +76,7 @@ export function toVmConfig(vm: MemoryVm): VmConfig {
   return {
     vmId: vm.vmId,
     host: vm.host,
-    digest: `revision-${vm.revision}`,
+    digest: digestOf(vm),
     name: options.get('name'),
     description: options.get('description'),
     tags: parseTags(vm),
@@ -92,6 +93,14 @@ export function toVmConfig(vm: MemoryVm): VmConfig {
     bootDisk: parseBootDisk(options.get('scsi0')),
     seedVolume: /^[^:,]+:iso\/[^,]+/.exec(options.get(SEED_OPTION) ?? '')?.[0],
   };
+}
+
+/** Two VMs have different digests even if both were changed equally often. */
+function digestOf({ vmId, revision, options }: MemoryVm): string {
+  const lines = [...options].map(([name, value]) => `${name}: ${value}`).toSorted();
+  return createHash('sha1')
+    .update([vmId, revision, ...lines].join('\n'))
+    .digest('hex');
 }
 
 function parseBootDisk(stored: string | undefined): VmConfig['bootDisk'] {

@@ -93,6 +93,7 @@ export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
       ...onVm,
       disk: { accept: 'scsi0', refuse: 'scsi31' },
       size: { accept: '20G', refuse: '10GB' },
+      digest: { accept: '', refuse: 'x'.repeat(41) },
     },
   },
   'POST /nodes/{node}/qemu/{vmid}/status/start': { given: ON_VM, parameters: onVm },
