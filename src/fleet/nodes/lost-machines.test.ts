@@ -2,8 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import type { JoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aJoiningTestFleet, joiningSettings } from '../testing/joining-test-fleet.ts';
+import { aPool, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
+  aTestFleet,
   existingResources,
   journalReasonsIn,
   machinesIn,
@@ -140,6 +142,20 @@ describe('machines that seem lost', () => {
     await runPasses(testFleet, 3);
     expect(await lostIn(testFleet)).toBeUndefined();
     expect(await countReady(testFleet)).toBe(10);
+  });
+
+  it('are kept when a person stopped all VMs of a pool that replaces stopped machines', async () => {
+    const pool = aPool({ onStopped: 'replace', limits: { ...aPool().limits, max: 10 } });
+    const testFleet = aTestFleet(someSettings([pool]));
+    await testFleet.fleet.scaleTo('workers', 10, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const { vms } = testFleet.hypervisor.state;
+    for (const [id, vm] of vms) vms.set(id, { ...vm, startedAt: undefined });
+    await runPasses(testFleet, 2);
+    await testFleet.clock.advance(30 * MINUTE_MS);
+    await runPasses(testFleet, 5);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(10);
+    expect(await journalReasonsIn(testFleet.store)).toContain('LostMachinesHeld');
   });
 
   it('stay marked while Kubernetes cannot be read, and are released when their Nodes are back', async () => {

@@ -99,6 +99,9 @@ function seemsLost(
   const { state, views, records } = context;
   const { id, placement, nodeName } = machine;
   if (state.missingSince.has(id) || state.nodeMissingSince.has(id)) return true;
+  // With another policy a stopped machine is not deleted.
+  const isReplaced = context.pool(machine.pool)?.onStopped === 'replace';
+  if (isReplaced && state.stoppedSince.has(id)) return true;
   const isVmMissing =
     placement !== undefined &&
     views.has(placement.region) &&
