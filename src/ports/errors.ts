@@ -80,8 +80,11 @@ export function asPvescalerError(error: unknown): PvescalerError {
   if (error instanceof Error && error.name === 'AbortError') {
     return new Cancelled('CANCELLED', 'the operation was cancelled', { cause: error });
   }
-  const message = error instanceof Error ? error.message : String(error);
-  return new Bug('BUG', message, { cause: error });
+  if (!(error instanceof Error)) return new Bug('BUG', String(error), { cause: error });
+  const bug = new Bug('BUG', error.message, { cause: error });
+  // The log shows where it was thrown, not where it was caught.
+  if (error.stack !== undefined) bug.stack = error.stack;
+  return bug;
 }
 
 /** An error as plain data, to send to another thread. */

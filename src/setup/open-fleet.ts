@@ -85,6 +85,8 @@ async function open(
     random,
     settings: opening.adjust?.(settings) ?? settings,
     driverRegistry,
+    onBug: (error, subject) =>
+      opening.telemetry?.log.error('unexpected error; please report it', { subject, error }),
   });
   return { fleet, store, config, hypervisors, cluster: connected?.cluster };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../../ports/clock.ts';
 import type { Cluster } from '../../ports/cluster.ts';
+import type { PvescalerError } from '../../ports/errors.ts';
 import type { Hypervisor } from '../../ports/hypervisor.ts';
 import type { Random } from '../../ports/random.ts';
 import type { Store } from '../../ports/store.ts';
@@ -17,4 +18,6 @@ export interface FleetOptions {
   readonly settings: FleetSettings;
   /** Knows whether this process holds the lease; adapters check it before they send a changing request. */
   readonly driverRegistry?: DriverRegistry | undefined;
+  /** Receives an unexpected exception, which ends or delays only the work on `subject`. */
+  readonly onBug?: ((error: PvescalerError, subject: string) => void) | undefined;
 }

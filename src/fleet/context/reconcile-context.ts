@@ -5,7 +5,7 @@ import type { JournalEntry, JournalKind, JournalSubject } from '../../model/jour
 import type { Machine, Placement } from '../../model/machine.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Cluster, ClusterEvent } from '../../ports/cluster.ts';
-import { Bug, LostLeadership } from '../../ports/errors.ts';
+import { Bug, LostLeadership, type PvescalerError } from '../../ports/errors.ts';
 import type { CallOptions, Hypervisor, RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import type { Journal } from '../../ports/journal.ts';
 import type { Random } from '../../ports/random.ts';
@@ -32,6 +32,7 @@ export interface ReconcileContextParts {
   readonly views: ReadonlyMap<string, RegionView>;
   readonly cluster?: Cluster | undefined;
   readonly clusterReading: ClusterReading;
+  readonly onBug?: ((error: PvescalerError, subject: string) => void) | undefined;
 }
 
 export interface JournalNote {
@@ -148,6 +149,10 @@ export class ReconcileContext {
 
   async pruneJournal(rule: { readonly beforeMs: number; readonly keep: number }): Promise<void> {
     await this.#parts.journal.prune(rule);
+  }
+
+  reportIfBug(error: PvescalerError, subject: string): void {
+    if (error.class === 'Bug') this.#parts.onBug?.(error, subject);
   }
 
   /** Records a note unless the last note about the same subject was the same. */

@@ -3,7 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import { Cancelled } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
+import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import type { Hypervisor, TaskRef } from '../../ports/hypervisor.ts';
+import { createFleet } from '../fleet.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
 import {
@@ -168,13 +170,24 @@ describe('Reconciler: the work queue between two passes', () => {
       isFirst = false;
       return Promise.reject(new ReferenceError('broken'));
     });
-    const fleet = aFleet({ ...testFleet, hypervisor, settings: someSettings(), seed: 2 });
+    const bugs: (readonly [string, string | undefined])[] = [];
+    const fleet = createFleet({
+      ...testFleet,
+      hypervisors: new Map([[REGION, hypervisor]]),
+      settings: someSettings(),
+      random: new SeededRandom(2),
+      onBug: (error, subject) => bugs.push([subject, error.stack]),
+    });
     await fleet.scaleTo('workers', 3, REASON);
     const stop = new AbortController();
     const driving = fleet.runDriver({ signal: stop.signal });
     await waitSeconds(testFleet, 60);
-    const phases = await phasesIn(testFleet.store);
-    expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready']);
+    const machines = await machinesIn(testFleet.store);
+    expect(machines.map(({ phase }) => phase).toSorted()).toEqual(['failed', 'ready', 'ready']);
+    const failed = machines.find(({ phase }) => phase === 'failed');
+    expect(bugs).toEqual([
+      [`machine ${failed?.id}`, expect.stringContaining('ReferenceError: broken')],
+    ]);
     stop.abort();
     await advanceUntilSettled(testFleet.clock, driving);
   });

@@ -139,6 +139,7 @@ export class Reconciler implements HostJobs {
     } catch (thrown) {
       const error = asPvescalerError(thrown);
       if (!isMachineError(error)) throw error;
+      context.reportIfBug(error, key);
       const backoffMs = Math.min(INITIAL_BACKOFF_MS * 2 ** started.errors, MAX_BACKOFF_MS);
       started.errors += 1;
       await context.recordOnce(key, {

@@ -135,6 +135,7 @@ async function handleError(reconcile: MachineReconcile, thrown: unknown): Promis
   // An unexpected exception is a bug that concerns this machine; the others continue.
   const error = thrown instanceof PvescalerError ? thrown : asPvescalerError(thrown);
   if (!isMachineError(error)) throw error;
+  reconcile.context.reportIfBug(error, `machine ${reconcile.id}`);
   const { phase, attempts } = reconcile.machine;
   if (!PROVISIONING.includes(phase)) {
     await reconcile.update({ attempts: attempts + 1 });

@@ -99,9 +99,7 @@ function seemsLost(
   const { state, views, records } = context;
   const { id, placement, nodeName } = machine;
   if (state.missingSince.has(id) || state.nodeMissingSince.has(id)) return true;
-  // With another policy a stopped machine is not deleted.
-  const isReplaced = context.pool(machine.pool)?.onStopped === 'replace';
-  if (isReplaced && state.stoppedSince.has(id)) return true;
+  if (isStoppedForGood(context, machine)) return true;
   const isVmMissing =
     placement !== undefined &&
     views.has(placement.region) &&
@@ -110,6 +108,11 @@ function seemsLost(
   if (nodes === undefined || nodeName === undefined) return false;
   const joins = context.pool(machine.pool)?.joins === true;
   return joins && findNode(machine, nodes, records.index) === undefined;
+}
+
+/** With another policy a stopped machine is not deleted. */
+function isStoppedForGood(context: ReconcileContext, { id, pool }: Machine): boolean {
+  return context.pool(pool)?.onStopped === 'replace' && context.state.stoppedSince.has(id);
 }
 
 async function holdBack(
