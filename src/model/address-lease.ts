@@ -8,6 +8,8 @@ export interface AddressLease {
   readonly region: string;
   readonly pool: string;
   readonly machine: MachineId;
+  /** Of the machine. Absent in records of earlier versions. */
+  readonly vmId?: number;
   readonly leasedAt: number;
   /** Set when the machine is gone. The address is assigned again only after its cool-down. */
   readonly releasedAt?: number;

@@ -108,6 +108,7 @@ const addressLease = object<AddressLease>({
   region: string,
   pool: string,
   machine: machineId,
+  vmId: optional(integer),
   leasedAt: number,
   releasedAt: optional(number),
 });

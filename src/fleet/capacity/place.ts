@@ -124,6 +124,7 @@ async function commitPlacement(
       region,
       pool: machine.pool,
       machine: machine.id,
+      vmId,
       leasedAt: context.now,
     });
   }

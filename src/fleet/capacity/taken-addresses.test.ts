@@ -7,8 +7,15 @@ import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import type { FleetSettings } from '../context/settings.ts';
-import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
-import { aTestFleet, machinesIn, onePass, REASON, type TestFleet } from '../testing/test-fleet.ts';
+import { aPool, CLUSTER, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
+import {
+  aTestFleet,
+  machinesIn,
+  onePass,
+  REASON,
+  type TestFleet,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
 
 const settings = someSettings([aPool({ network: STATIC_NETWORK })]);
 
@@ -94,6 +101,64 @@ describe('takenAddresses', () => {
     await testFleet.fleet.scaleTo('workers', 3, REASON);
     await onePass(testFleet.fleet, testFleet);
     expect(readsOf(testFleet, 100)).toBe(2);
+  });
+
+  it('the address of a VM that was left alone is not assigned while the VM exists', async () => {
+    const testFleet = aTestFleet(settings);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    const { vmId } = machine!.placement!;
+    const vm = testFleet.hypervisor.state.vms.get(vmId)!;
+    const options = new Map(vm.options).set('description', 'edited by a person');
+    testFleet.hypervisor.state.vms.set(vmId, { ...vm, options });
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(testFleet.hypervisor.state.vms.has(vmId)).toBe(true);
+    await testFleet.clock.advance(24 * 60 * 60_000);
+    await testFleet.fleet.scaleTo('workers', 5, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await addressesOf(testFleet)).not.toContain('10.10.10.11/24');
+
+    testFleet.hypervisor.state.vms.delete(vmId);
+    await untilAtRest(testFleet.fleet, testFleet);
+    await testFleet.clock.advance(24 * 60 * 60_000);
+    await testFleet.fleet.scaleTo('workers', 6, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await addressesOf(testFleet)).toContain('10.10.10.11/24');
+  });
+
+  it('the address of an adopted VM is not assigned after the other machine with it is gone', async () => {
+    const testFleet = aTestFleet(settings);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const marker = formatMarker({
+      cluster: CLUSTER,
+      pool: 'workers',
+      machine: aMachineId(3),
+      vmId: 1_290,
+      createdAtSeconds: 1,
+      readySinceSeconds: 2,
+      addresses: ['10.10.10.11/24'],
+    });
+    const vm = testFleet.hypervisor.state.vms.get(1_250)!;
+    const options = new Map(vm.options)
+      .set('description', marker)
+      .set('name', 'second')
+      .set('smbios1', `uuid=${aMachineId(3)}`);
+    testFleet.hypervisor.state.vms.set(1_290, { ...vm, vmId: 1_290, options });
+    await onePass(testFleet.fleet, testFleet);
+    const first = (await machinesIn(testFleet.store)).find((one) => one.placement?.vmId === 1_250);
+    await testFleet.fleet.remove([first!.id], REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    await testFleet.clock.advance(24 * 60 * 60_000);
+    await testFleet.fleet.scaleTo('workers', 3, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await addressesOf(testFleet)).toEqual([
+      '10.10.10.11/24',
+      '10.10.10.12/24',
+      '10.10.10.13/24',
+    ]);
   });
 
   it('no configuration is read for pools with DHCP', async () => {

@@ -67,7 +67,7 @@ async function finishWithoutVm(
       return handleUnreadable(reconcile, lookup.error);
     case 'foreign':
       await recordLeftAlone(reconcile, lookup.reason);
-      return finishDeletion(reconcile, { keepsNode: lookup.isSameVm });
+      return finishDeletion(reconcile, { isVmLeft: lookup.isSameVm });
     case 'absent':
       return finishUnlessCloning(reconcile);
   }
@@ -247,13 +247,14 @@ function recordLeftAlone(reconcile: MachineReconcile, reason: string): Promise<v
 /** The VM is gone, or it is not ours any more, and then neither is its Node. */
 async function finishDeletion(
   reconcile: MachineReconcile,
-  { keepsNode } = { keepsNode: false },
+  { isVmLeft } = { isVmLeft: false },
 ): Promise<ReconcileResult> {
   await deleteSeed(reconcile);
-  if (!keepsNode && !(await removeNode(reconcile))) {
+  if (!isVmLeft && !(await removeNode(reconcile))) {
     return requeue(RECHECK_MS, 'its Node cannot be checked');
   }
-  await reconcile.context.records.releaseAddresses(reconcile.id);
+  // A VM that was left alone keeps its addresses; they are released when it is gone.
+  if (!isVmLeft) await reconcile.context.records.releaseAddresses(reconcile.id);
   const { failure, deletionReason, placement } = reconcile.machine;
   const name = placement?.name ?? reconcile.id;
   await reconcile.move(failure === undefined ? 'gone' : 'failed');

@@ -242,10 +242,11 @@ async function leaseAddresses(
   region: string,
   marker: Marker,
 ): Promise<void> {
-  const { machine, pool } = marker;
+  const { machine, pool, vmId } = marker;
+  const leasedAt = context.now;
   for (const address of marker.addresses.map(bare)) {
     if (isHeld(context, region, address)) continue;
-    await context.records.leaseAddress({ address, region, pool, machine, leasedAt: context.now });
+    await context.records.leaseAddress({ address, region, pool, machine, vmId, leasedAt });
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes what is no longer needed: seeds and address leases whose machine is over or unknown, and old records.
+import type { AddressLease } from '../../model/address-lease.ts';
 import { type Machine, parseMachineId } from '../../model/machine.ts';
 import { COOL_DOWN_MS } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
@@ -140,15 +141,25 @@ function machineOf(context: ReconcileContext, text: string): Machine | undefined
   return id.ok ? context.records.find(id.value) : undefined;
 }
 
-/** An address lease outlives its machine only after a crash between two writes. */
 async function releaseOrphanAddresses(context: ReconcileContext): Promise<void> {
-  for (const { machine, releasedAt } of context.records.addresses) {
-    if (releasedAt !== undefined) continue;
-    const holder = context.records.find(machine);
-    if (holder === undefined || holder.phase === 'gone' || holder.phase === 'failed') {
-      await context.records.releaseAddresses(machine);
-    }
+  for (const lease of context.records.addresses) {
+    if (isOrphanLease(context, lease)) await context.records.releaseAddresses(lease.machine);
   }
+}
+
+/** The machine is over or unknown, and so is its VM: one that was left alone keeps its address. */
+export function isOrphanLease(
+  context: ReconcileContext,
+  { region, machine, vmId, releasedAt }: AddressLease,
+): boolean {
+  const { records } = context;
+  const holder = records.find(machine);
+  const isHeld = holder !== undefined && holder.phase !== 'gone' && holder.phase !== 'failed';
+  if (releasedAt !== undefined || isHeld) return false;
+  if (vmId === undefined || !context.isConfigured(region)) return true;
+  if (!context.views.has(region)) return false;
+  const isVmThere = context.vmInView({ region, vmId }) !== undefined;
+  return !isVmThere || records.index.isVmClaimed(region, vmId);
 }
 
 // Removes old records. Records of deleted machines stay for the cool-down of their VM ids and addresses.

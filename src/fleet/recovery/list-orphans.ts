@@ -15,7 +15,7 @@ import { orphanedNodesIn } from '../nodes/orphaned-nodes.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
 import { candidates, leftAloneReason, ownershipOf } from './adopt.ts';
-import { orphanSeeds } from './cleanup.ts';
+import { isOrphanLease, orphanSeeds } from './cleanup.ts';
 
 export interface Orphan {
   readonly kind:
@@ -151,10 +151,8 @@ function orphanNodes(context: ReconcileContext): readonly Orphan[] {
 }
 
 function orphanAddresses(context: ReconcileContext): readonly Orphan[] {
-  return context.records.addresses.flatMap(({ address, region, machine, releasedAt }) => {
-    const holder = context.records.find(machine);
-    const isHeld = holder !== undefined && holder.phase !== 'gone' && holder.phase !== 'failed';
-    if (releasedAt !== undefined || isHeld) return [];
+  const orphaned = context.records.addresses.filter((lease) => isOrphanLease(context, lease));
+  return orphaned.flatMap(({ address, region, machine }) => {
     const message = `leased to machine ${machine}, which is over or unknown`;
     return [
       { kind: 'address-without-machine', region, what: address, message, fixable: true } as const,
