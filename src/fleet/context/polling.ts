@@ -45,28 +45,57 @@ export class TaskPolling {
 /** Interval between two queries, and its growth with the time since the start. */
 const MIN_QUERY_INTERVAL_MS = 1_500;
 const QUERY_INTERVAL_SHARE = 0.05;
-/** Share of the learned boot time after which the first query is worth its cost. */
-const FIRST_QUERY = 0.95;
+/** The first query moves earlier by this factor with each boot, until one comes too early. */
+const EARLIER = 0.97;
+/** Distance of the first query from the latest one that came too early. */
+const MARGIN = 1.06;
+/** How fast a query that came too early is forgotten, with each boot of the pool. */
+const FORGET = 0.9995;
+/** A guest that boots slowly or not at all delays the first query of the others by no more than this. */
+const MAX_DELAY = 1.1;
 
-/** Learned boot times of one process, by pool. Losing them costs a few queries. */
+interface BootTime {
+  /** Time of the first query, since the start. */
+  readonly firstMs: number;
+  /** The latest query that a guest did not answer. */
+  readonly tooEarlyMs: number;
+  /** The shortest boot so far. */
+  readonly bootMs: number;
+}
+
+/**
+ * Learns by pool when to query first: a query that comes too early costs seconds, so the time moves down in small steps
+ * until one does, and then stays above it. Losing what was learned costs a few queries.
+ */
 export class BootTimes {
-  readonly #bootMs = new Map<string, number>();
+  readonly #times = new Map<string, BootTime>();
 
   /** Time until the next query of a guest that started `sinceStartMs` ago. */
   nextQueryMs(pool: string, sinceStartMs: number): number {
-    const firstMs = FIRST_QUERY * (this.#bootMs.get(pool) ?? 0);
+    const firstMs = this.#times.get(pool)?.firstMs ?? 0;
     if (sinceStartMs < firstMs) return firstMs - sinceStartMs;
     return Math.max(MIN_QUERY_INTERVAL_MS, QUERY_INTERVAL_SHARE * sinceStartMs);
   }
 
   /** Whether a guest can be up by now. */
   isDue(pool: string, sinceStartMs: number): boolean {
-    return sinceStartMs >= FIRST_QUERY * (this.#bootMs.get(pool) ?? 0);
+    return sinceStartMs >= (this.#times.get(pool)?.firstMs ?? 0);
   }
 
-  /** A boot faster than the learned one replaces it at once, so that the first query is never late for long. */
-  booted(pool: string, bootMs: number): void {
-    const usualMs = this.#bootMs.get(pool) ?? bootMs;
-    this.#bootMs.set(pool, Math.min(bootMs, usualMs + EWMA_WEIGHT * (bootMs - usualMs)));
+  /** A guest did not answer a query that was sent `sinceStartMs` after its start. */
+  notUp(pool: string, sinceStartMs: number): void {
+    const known = this.#times.get(pool);
+    if (known === undefined) return;
+    const tooEarlyMs = Math.min(sinceStartMs, known.bootMs * MAX_DELAY);
+    if (tooEarlyMs <= known.tooEarlyMs) return;
+    const firstMs = Math.max(known.firstMs, tooEarlyMs * MARGIN);
+    this.#times.set(pool, { ...known, tooEarlyMs, firstMs });
+  }
+
+  booted(pool: string, tookMs: number): void {
+    const known = this.#times.get(pool) ?? { firstMs: tookMs, tooEarlyMs: 0, bootMs: tookMs };
+    const tooEarlyMs = known.tooEarlyMs * FORGET;
+    const firstMs = Math.max(known.firstMs * EARLIER, tooEarlyMs * MARGIN);
+    this.#times.set(pool, { firstMs, tooEarlyMs, bootMs: Math.min(known.bootMs, tookMs) });
   }
 }

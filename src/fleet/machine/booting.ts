@@ -19,10 +19,12 @@ export async function booting(reconcile: MachineReconcile): Promise<ReconcileRes
   const { pool } = reconcile.machine;
   if (bootTimes.isDue(pool, sinceStartMs(reconcile))) {
     const { readOptions } = reconcile.context;
+    const queriedMs = sinceStartMs(reconcile);
     if (await reconcile.hypervisor.guestIsUp(reconcile.vm, readOptions)) {
       bootTimes.booted(pool, sinceStartMs(reconcile));
       return leaveBooting(reconcile);
     }
+    bootTimes.notUp(pool, queriedMs);
     // A guest that powered itself off during its installation is started again.
     const restarted = await startIfStopped(reconcile);
     if (restarted !== undefined) return restarted;
