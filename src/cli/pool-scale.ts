@@ -2,7 +2,15 @@
 import type { Command } from 'commander';
 import type { FleetStatus } from '../fleet/index.ts';
 import { isPhaseSettled, type Machine } from '../model/machine.ts';
-import { InvalidConfig, InvalidRequest, NotFound, TaskFailed } from '../ports/errors.ts';
+import { ERROR_CODES, isErrorCode } from '../ports/error-codes.ts';
+import {
+  deserializeError,
+  InvalidConfig,
+  InvalidRequest,
+  NotFound,
+  type PvescalerError,
+  TaskFailed,
+} from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { findMissingAccess } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
@@ -110,17 +118,23 @@ async function reportResult(
   const ready = pools.find((pool) => pool.name === name)?.ready ?? 0;
   host.context.out(`pool ${name} has ${ready} machines\n`);
   const failed = machines.filter(({ id, phase }) => phase === 'failed' && requested.has(id));
-  const [first] = failed;
-  if (first === undefined) {
-    return reportUndeletableSeeds(
-      machines.filter((machine) => machine.pool === name && hasUndeletableSeed(machine)),
-    );
-  }
-  throw new TaskFailed(
-    'TASK_FAILED',
-    `${failed.length} of ${requested.size} machines failed: ${first.failure?.message ?? 'no reason recorded'}`,
-    { hint: `Run pvescaler machine show ${first.id} for the details.` },
+  if (failed.length > 0) throw failedMachinesError(failed, requested.size);
+  reportUndeletableSeeds(
+    machines.filter((machine) => machine.pool === name && hasUndeletableSeed(machine)),
   );
+}
+
+/** Has the code of the first failure, so that the exit code is that of the cause. */
+export function failedMachinesError(
+  failed: readonly Machine[],
+  requestedCount: number,
+): PvescalerError {
+  const [first] = failed;
+  const { code: cause = '', message: reason = 'no reason recorded' } = first?.failure ?? {};
+  const code = isErrorCode(cause) ? cause : 'TASK_FAILED';
+  const message = `${failed.length} of ${requestedCount} machines failed: ${reason}`;
+  const hint = `${ERROR_CODES[code].hint} Run pvescaler machine show ${first?.id ?? ''} for the details.`;
+  return deserializeError({ code, message, hint, facts: {} });
 }
 
 function reportUndeletableSeeds(machines: readonly Machine[]): void {

@@ -377,6 +377,10 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, text);
+}
+
 /** The codes of a class: a class can be raised only with one of its own codes. */
 export type CodeOf<C extends ErrorClass> = {
   [K in ErrorCode]: (typeof ERROR_CODES)[K]['class'] extends C ? K : never;
