@@ -36,6 +36,7 @@ describe('task', () => {
     ];
     const region = createScriptedRegion({
       [STATUS]: () => responses.shift() ?? failConnection(true),
+      [`GET /nodes/pve1/tasks/${UPID}/log`]: okResponse([]),
     });
     const readTask = () => region.hypervisor.task(TASK);
     await expect(readTask()).resolves.toEqual({ state: 'running' });
@@ -56,6 +57,55 @@ describe('task', () => {
       succeeded: false,
       message: 'the task ended without an exit status',
       failure: { code: 'TASK_FAILED' },
+    });
+  });
+
+  const LOG = `GET /nodes/pve1/tasks/${UPID}/log`;
+  const logOf = (...lines: string[]) =>
+    okResponse(
+      lines.map((t, index) => ({ n: index + 1, t })),
+      lines.length,
+    );
+
+  it.each([
+    [
+      'NO_STORAGE_SPACE',
+      "unable to create VM 160 - cannot import from 'local:import/a.qcow2' - copy failed: command '/usr/bin/qemu-img convert -p -n' failed: exit code 1",
+      'qemu-img: error while writing at byte 2097152: No space left on device',
+    ],
+    [
+      'TASK_FAILED',
+      'download failed: exit code 8',
+      '2026-11-15 10:00:00 ERROR 404: Not Found.',
+    ],
+  ])('has the cause from the log, with the class %s', async (code, exitStatus, cause) => {
+    const log = ['transferred 0.0 B of 3.0 GiB (0.00%)', cause, 'temporary volume removed'];
+    const region = createScriptedRegion({
+      [STATUS]: ended(exitStatus),
+      [LOG]: logOf(...log, `TASK ERROR: ${exitStatus}`),
+    });
+    const message = `${exitStatus}: ${cause}`;
+    await expect(region.hypervisor.task(TASK)).resolves.toMatchObject({
+      message,
+      failure: { code, message: `task qmcreate 160 on pve1: ${message}` },
+    });
+  });
+
+  it('has the exit status alone when the log names no cause or cannot be read', async () => {
+    for (const log of [logOf('TASK ERROR: exit code 1'), errorResponse(500, 'no')]) {
+      const region = createScriptedRegion({ [STATUS]: ended('exit code 1'), [LOG]: log });
+      const status = region.advanceUntil(region.hypervisor.task(TASK));
+      await expect(status).resolves.toMatchObject({ message: 'exit code 1' });
+    }
+  });
+
+  it('does not repeat the credentials of a URL in the log', async () => {
+    const region = createScriptedRegion({
+      [STATUS]: ended('download failed: exit code 6'),
+      [LOG]: logOf('https://user:pass-word@images.example/a: Authorization failed.'),
+    });
+    await expect(region.hypervisor.task(TASK)).resolves.toMatchObject({
+      message: 'download failed: exit code 6: https://***@images.example/a: Authorization failed.',
     });
   });
 

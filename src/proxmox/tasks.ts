@@ -20,6 +20,8 @@ const MIN_TASKS_TO_LIST = 4;
 /** More than one host can run. */
 const MAX_LISTED_TASKS = 1_000;
 
+type EndedTask = TaskStatus & { readonly state: 'ended' };
+
 interface StatusQuery {
   readonly upid: Upid;
   readonly options: CallOptions;
@@ -55,7 +57,7 @@ export class Tasks {
     return upids.filter((upid) => upid.type === type && isOwn(upid.owner)).map(toRunningTask);
   }
 
-  async log(task: TaskRef, lines: number, options: CallOptions): Promise<readonly string[]> {
+  async log(task: Pick<TaskRef, 'upid'>, lines: number, options: CallOptions): Promise<readonly string[]> {
     const upid = requireUpid(task.upid);
     const first = await this.#readLogPage(upid, { start: 0, limit: lines, ...options });
     const total = first.total ?? first.lines.length;
@@ -102,10 +104,19 @@ export class Tasks {
         facts: { upid: upid.text },
         ...options,
       });
-      return parseTaskStatus(upid, data);
+      const status = parseTaskStatus(upid, data);
+      return hasUnknownCause(status) ? await this.#addCause(upid, status, options) : status;
     } catch (error) {
       throw isPermissionMissing(error) ? taskOfOtherToken(upid, error) : error;
     }
+  }
+
+  /** `exit code 1` of a program says nothing; what the program printed is in the log. */
+  async #addCause(upid: Upid, status: EndedTask, options: CallOptions): Promise<EndedTask> {
+    // Without the log, the exit status alone is the message.
+    const lines = await this.log({ upid: upid.text }, CAUSE_LOG_LINES, options).catch(() => []);
+    const cause = findCause(lines, status.message);
+    return cause === undefined ? status : failedStatus(upid, `${status.message}: ${cause}`);
   }
 
   async #listRunning(
@@ -150,12 +161,35 @@ export function parseTaskStatus(upid: Upid, data: unknown): TaskStatus {
   if (message === 'OK' || warnings !== undefined) {
     return { state: 'ended', succeeded: true, warnings: Number(warnings ?? 0), message };
   }
+  return failedStatus(upid, message);
+}
+
+function failedStatus(upid: Upid, message: string): EndedTask {
   const failure = translateTaskFailure(message, {
     operation: `task ${upid.type} ${upid.subject} on ${upid.host}`,
     facts: { upid: upid.text, host: upid.host },
     secrets: [],
   });
   return { state: 'ended', succeeded: false, warnings: 0, message, failure };
+}
+
+function hasUnknownCause(status: TaskStatus): status is EndedTask {
+  return status.state === 'ended' && status.failure?.code === 'TASK_FAILED';
+}
+
+/** A program prints its error last; what follows is the clean-up. */
+const CAUSE_LOG_LINES = 30;
+const CAUSE = /error|fail|cannot|can't|could not|unable|denied|refused|no such|not found|no space/i;
+/** The exit status again, warnings and the removal of what was created. */
+const NOT_A_CAUSE = /^TASK |^WARN|exit code \d+$|^temporary |successfully removed/i;
+const CREDENTIALS_IN_URL = /:\/\/[^/@\s]+@/g;
+
+/** The last line of the log that names an error. */
+function findCause(lines: readonly string[], message: string): string | undefined {
+  const cause = lines
+    .map((line) => line.trim())
+    .findLast((line) => CAUSE.test(line) && !NOT_A_CAUSE.test(line) && !message.includes(line));
+  return cause?.replaceAll(CREDENTIALS_IN_URL, '://***@');
 }
 
 /** A token may read only its own tasks. After a token is replaced, tasks of the old token are not readable. */
@@ -173,8 +207,6 @@ function taskOfOtherToken(upid: Upid, cause: PvescalerError): NotFound {
     },
   );
 }
-
-type EndedTask = TaskStatus & { readonly state: 'ended' };
 
 interface FollowOptions {
   readonly timeoutMs: number;

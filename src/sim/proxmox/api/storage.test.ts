@@ -208,6 +208,18 @@ describe('downloads', () => {
   });
 
   it.each([
+    ['https://images.example/gone', /ERROR 404: Not Found\./],
+    ['https://nowhere.example/x', /unable to resolve host address 'nowhere\.example'/],
+    ['https://self.example/x', /cannot verify self\.example's certificate/],
+  ])('of %s log the error of wget', async (failing, line) => {
+    const harness = new SimHarness({ cluster });
+    const response = await startDownload(harness, { url: failing });
+    await harness.waitForTask(response);
+    const { data } = await harness.call('GET', `/nodes/pve1/tasks/${response.data}/log`);
+    expect(data.map(({ t }: { t: string }) => t).join('\n')).toMatch(line);
+  });
+
+  it.each([
     [
       { checksum: 'x' },
       'local',

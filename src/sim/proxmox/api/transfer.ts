@@ -7,6 +7,7 @@ import type { Call, Handlers, Upload } from '../core.ts';
 import type { UrlDescription } from '../state/cluster-description.ts';
 import type { Storage, Volume } from '../state/model.ts';
 import {
+  isFileStorageFull,
   requireActiveStorage,
   requireEnabledStorage,
   volumePath,
@@ -159,20 +160,37 @@ function isAlreadyDownloaded(
 
 async function fetchUrl(
   call: Call,
-  context: TaskContext,
+  { storage, context }: { readonly storage: Storage; readonly context: TaskContext },
 ): Promise<UrlDescription & { readonly bytes?: Uint8Array }> {
   const url = call.text('url');
   context.log(`downloading ${url} to ${call.text('filename')}`);
   await context.work(SIMULATED_DURATIONS_MS.download);
   const found = await lookUpUrl(call, url);
-  if (found === undefined) throw serverError('download failed: exit code 4');
-  if (found.untrusted === true && call.optional('verify-certificates') !== '0') {
-    throw serverError('download failed: exit code 5');
+  const name = new URL(url).hostname;
+  if (found === undefined) {
+    throw wgetFailed(context, 4, `wget: unable to resolve host address '${name}'`);
   }
-  if ((found.status ?? 200) >= 400) throw serverError('download failed: exit code 8');
-  const mib = (found.size ?? found.bytes?.length ?? 0) / 2 ** 20;
-  await context.work(SIMULATED_DURATIONS_MS.downloadPerMib * mib);
+  if (found.untrusted === true && call.optional('verify-certificates') !== '0') {
+    throw wgetFailed(context, 5, `ERROR: cannot verify ${name}'s certificate:`);
+  }
+  const { status = 200 } = found;
+  if (status >= 400) {
+    const time = new Date(call.state.clock.now()).toISOString().slice(0, 19).replace('T', ' ');
+    throw wgetFailed(context, 8, `${time} ERROR ${status}: Not Found.`);
+  }
+  const bytes = found.size ?? found.bytes?.length ?? 0;
+  await context.work((SIMULATED_DURATIONS_MS.downloadPerMib * bytes) / 2 ** 20);
+  if (isFileStorageFull(storage, call.host, bytes)) {
+    const file = volumePath(storage, `${call.text('content')}/${call.text('filename')}`);
+    throw wgetFailed(context, 3, `Cannot write to '${file}.tmp' (No space left on device).`);
+  }
   return found;
+}
+
+/** wget prints the cause into the log; the exit status of the task has only its exit code. */
+function wgetFailed(context: TaskContext, exitCode: number, line: string): Error {
+  context.log(line);
+  return serverError(`download failed: exit code ${exitCode}`);
 }
 
 /** Returns the checksums to store with the file; throws when the expected one differs. */
@@ -208,7 +226,7 @@ async function downloadTask(
   const content = call.text('content');
   checkCompression(call.text('compression'), content);
   if (isAlreadyDownloaded(call, at)) return;
-  const found = await fetchUrl(call, context);
+  const found = await fetchUrl(call, at);
   const checksums = verifyDownload(call, found);
   if (found.backingFile !== undefined && content === 'import') {
     const path = volumePath(storage, `import/${name}`);

@@ -7,10 +7,12 @@ import { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from '../tasks/duration
 import {
   addVolume,
   findLinkedClones,
+  isFileStorageFull,
   type NewVolume,
   parseVolumeId,
   parseVolumeName,
   requireActiveStorage,
+  volumePath,
   volumesOn,
 } from './volumes.ts';
 
@@ -49,6 +51,32 @@ export async function allocateVolume(
     await request.work(SIMULATED_DURATIONS_MS.allocate);
     return addVolume(core.state, { storage, host: location.host }, request.volume);
   });
+}
+
+interface DataCopy {
+  readonly from: string;
+  /** Volume id. */
+  readonly to: string;
+  readonly host: string;
+  /** Duration at speed 1. */
+  readonly ms: number;
+  /** Begin of the error text. */
+  readonly failure: string;
+}
+
+/** Copies data into an allocated volume. A full storage is noticed only now, and only the log says so. */
+export async function copyData(
+  core: Core,
+  copy: DataCopy,
+  task: { readonly work: Work; readonly log: (line: string) => void },
+): Promise<void> {
+  await task.work(copy.ms);
+  const { storage: id, name } = parseVolumeId(copy.to);
+  const storage = requireActiveStorage(core.state, id, copy.host);
+  if (!isFileStorageFull(storage, copy.host)) return;
+  task.log('qemu-img: error while writing at byte 2097152: No space left on device');
+  const command = `/usr/bin/qemu-img convert -p -n -O raw ${copy.from} ${volumePath(storage, name)}`;
+  throw serverError(`${copy.failure}: command '${command}' failed: exit code 1`);
 }
 
 /** Removes a volume; a missing one is no error. */

@@ -168,9 +168,18 @@ export function findVolume(state: ClusterState, host: string, id: string): Volum
 }
 
 export function usedBytes(storage: Storage, host: string): number {
+  return Math.min(writtenBytes(storage, host), storage.size);
+}
+
+function writtenBytes(storage: Storage, host: string): number {
   let sum = storage.used;
   for (const volume of volumesOn(storage, host).values()) sum += occupiedBytes(storage, volume);
-  return Math.min(sum, storage.size);
+  return sum;
+}
+
+/** Whether `more` bytes beyond what its volumes need do not fit on a file storage. */
+export function isFileStorageFull(storage: Storage, host: string, more = 0): boolean {
+  return storage.path !== undefined && writtenBytes(storage, host) + more > storage.size;
 }
 
 /** Thin storages only count written data; for a disk from an image, at most 2 GiB. */

@@ -4,7 +4,7 @@ import { errorText, parameterError, serverError } from '../api-error.ts';
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
 import { formatSize } from '../state/cluster-state.ts';
 import type { Vm } from '../state/model.ts';
-import { allocateVolume, freeVolumes } from '../storage/allocation.ts';
+import { allocateVolume, copyData, freeVolumes } from '../storage/allocation.ts';
 import {
   findVolume,
   parseVolumeId,
@@ -195,7 +195,10 @@ async function cloneDrive(
   const file = await allocateVolume(core, { storage, host }, { volume: fresh, work: context.work });
   at.created.push(file);
   if (linked) await context.work(SIMULATED_DURATIONS_MS.linkedClone);
-  else await context.work((SIMULATED_DURATIONS_MS.fullClonePerGib * volume.size) / 2 ** 30);
+  else {
+    const ms = (SIMULATED_DURATIONS_MS.fullClonePerGib * volume.size) / 2 ** 30;
+    await copyData(core, { from: drive.file, to: file, host, ms, failure: 'copy failed' }, context);
+  }
   const size = isCi ? {} : { size: formatSize(volume.size) };
   return { file, options: { ...drive.options, ...size } };
 }

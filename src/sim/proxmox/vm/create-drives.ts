@@ -6,7 +6,7 @@ import { parameterError, permissionError, serverError } from '../api-error.ts';
 import type { Core } from '../core.ts';
 import { formatSize } from '../state/cluster-state.ts';
 import type { Storage, Volume } from '../state/model.ts';
-import { allocateVolume, freeVolumes } from '../storage/allocation.ts';
+import { allocateVolume, copyData, freeVolumes } from '../storage/allocation.ts';
 import { requireVolumeAccess } from '../storage/volume-access.ts';
 import {
   findVolume,
@@ -270,8 +270,10 @@ async function createDisk(creation: DriveCreation, slot: string, drive: Drive): 
     { volume, work: workContext.work },
   );
   creation.created.push(file);
-  if (source !== undefined) {
-    await workContext.work((SIMULATED_DURATIONS_MS.importPerGib * source.size) / 2 ** 30);
+  if (source !== undefined && from !== undefined) {
+    const ms = (SIMULATED_DURATIONS_MS.importPerGib * source.size) / 2 ** 30;
+    const failure = `cannot import from '${from}' - copy failed`;
+    await copyData(core, { from, to: file, host, ms, failure }, workContext);
   }
   creation.result[slot] = formatDrive({ file, options: { ...options, size: formatSize(size) } });
 }

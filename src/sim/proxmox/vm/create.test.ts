@@ -110,6 +110,24 @@ describe('creating a VM fails in the task', () => {
     expect(harness.sim.inspect().volumes.filter(({ vmId }) => vmId !== undefined)).toEqual([]);
   });
 
+  it('on a full file storage, with the cause only in the log', async () => {
+    const base = testCluster();
+    const storages = base.storages.map((storage) =>
+      storage.name === 'shared' ? { ...storage, size: 2 ** 30, used: 2 ** 30 } : storage,
+    );
+    const harness = new SimHarness({ cluster: { ...base, storages } });
+    const scsi0 = IMPORT.replace('local-lvm', 'shared');
+    const response = await create(harness, { vmid: 162, scsi0 });
+    expect(await harness.waitForTask(response)).toMatch(
+      /^unable to create VM 162 - cannot import from 'local:import\/noble-with-agent\.qcow2' - copy failed: command '.*qemu-img convert .*' failed: exit code 1$/,
+    );
+    const { data } = await harness.call('GET', `/nodes/pve1/tasks/${response.data}/log`);
+    expect(data.map(({ t }: { t: string }) => t)).toContain(
+      'qemu-img: error while writing at byte 2097152: No space left on device',
+    );
+    expect(harness.sim.inspect().vms).toEqual([]);
+  });
+
   it('on a disabled storage', async () => {
     const harness = new SimHarness();
     harness.sim.externalChanges.setStorageEnabled('local-lvm', false);
