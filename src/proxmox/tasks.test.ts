@@ -73,11 +73,7 @@ describe('task', () => {
       "unable to create VM 160 - cannot import from 'local:import/a.qcow2' - copy failed: command '/usr/bin/qemu-img convert -p -n' failed: exit code 1",
       'qemu-img: error while writing at byte 2097152: No space left on device',
     ],
-    [
-      'TASK_FAILED',
-      'download failed: exit code 8',
-      '2026-11-15 10:00:00 ERROR 404: Not Found.',
-    ],
+    ['TASK_FAILED', 'download failed: exit code 8', '2026-11-15 10:00:00 ERROR 404: Not Found.'],
   ])('has the cause from the log, with the class %s', async (code, exitStatus, cause) => {
     const log = ['transferred 0.0 B of 3.0 GiB (0.00%)', cause, 'temporary volume removed'];
     const region = createScriptedRegion({

@@ -57,7 +57,11 @@ export class Tasks {
     return upids.filter((upid) => upid.type === type && isOwn(upid.owner)).map(toRunningTask);
   }
 
-  async log(task: Pick<TaskRef, 'upid'>, lines: number, options: CallOptions): Promise<readonly string[]> {
+  async log(
+    task: Pick<TaskRef, 'upid'>,
+    lines: number,
+    options: CallOptions,
+  ): Promise<readonly string[]> {
     const upid = requireUpid(task.upid);
     const first = await this.#readLogPage(upid, { start: 0, limit: lines, ...options });
     const total = first.total ?? first.lines.length;

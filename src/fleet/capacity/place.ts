@@ -2,6 +2,7 @@
 // requested → placed: chooses host, storage, VM id, name and addresses, one machine after the other, so that each sees
 // what the one before reserved. Creates nothing. A machine without a place stays requested, with the reason recorded.
 import { addressLeaseKey } from '../../model/address-lease.ts';
+import type { Host, HostStorage } from '../../model/host.ts';
 import type { Machine, MachineId, MachineSize, Phase, Placement } from '../../model/machine.ts';
 import {
   chooseHost,
@@ -139,6 +140,7 @@ async function commitPlacement(
   };
   await context.records.move(machine.id, 'placed', { placement, placedAt: context.now });
   context.state.recorded.delete(machine.id);
+  context.state.noSpaceErrors.delete(machine.id);
   await context.record({
     kind: 'did',
     subject: { pool: machine.pool, machine: machine.id, host: host.host, region },
@@ -217,16 +219,57 @@ export function sourceOf(
 
 /** What placement needs to know of a region: the view, and what our records reserve in addition. */
 export function placementFacts(
-  { records: { index, usage } }: ReconcileContext,
+  context: ReconcileContext,
   { view, busyHosts }: { readonly view: RegionView; readonly busyHosts: readonly string[] },
 ): RegionFacts {
+  const { index, usage } = context.records;
   return {
-    hosts: view.hosts,
+    hosts: withoutFullStorages(context, view.hosts),
     vms: [],
     reservations: reservationsOf(index.inPhase(...DISK_PENDING_PHASES), view.region),
     allocations: usage.allocationsOf(view),
     busyHosts,
   };
+}
+
+// Storages on which a creation found no space. A region's view may show more free space than there is: reserved
+// blocks, quotas, and what other creations are writing.
+
+const FULL_FOR_MS = 5 * 60_000;
+
+/** The machine is placed again, on another storage or host. */
+export function markStorageFull(
+  { state, clock, views }: ReconcileContext,
+  { region, host, diskStorage }: Placement,
+): void {
+  const there = views.get(region)?.hosts.find(({ name }) => name === host);
+  const shared = there?.storages.find(({ name }) => name === diskStorage)?.shared === true;
+  const key = storageKey(region, host, { name: diskStorage, shared });
+  state.fullStorages.set(key, clock.monotonic());
+}
+
+function storageKey(region: string, host: string, { name, shared }: StorageName): string {
+  return shared ? `${region}/${name}` : `${region}/${host}/${name}`;
+}
+
+type StorageName = Pick<HostStorage, 'name' | 'shared'>;
+
+function withoutFullStorages(
+  { state: { fullStorages }, clock }: ReconcileContext,
+  hosts: readonly Host[],
+): readonly Host[] {
+  for (const [key, since] of fullStorages) {
+    if (clock.monotonic() - since > FULL_FOR_MS) fullStorages.delete(key);
+  }
+  if (fullStorages.size === 0) return hosts;
+  return hosts.map((host) => ({
+    ...host,
+    storages: host.storages.map((storage) =>
+      fullStorages.has(storageKey(host.region, host.name, storage))
+        ? { ...storage, freeBytes: 0 }
+        : storage,
+    ),
+  }));
 }
 
 // Chooses the VM id and the name of a machine that is being placed.

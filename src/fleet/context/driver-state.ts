@@ -3,6 +3,7 @@
 // nothing else.
 import type { Machine } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
+import type { PvescalerError } from '../../ports/errors.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
 import { correctedTime } from '../records/future-times.ts';
 import { DriverTime } from './driver-time.ts';
@@ -63,6 +64,10 @@ export class DriverState {
   readonly orphanTasks = new Map<string, TaskRef>();
   /** VM ids that Proxmox refused as taken, by region, with the time on the monotonic clock. */
   readonly refusedVmIds = new Map<string, Map<number, number>>();
+  /** Storages on which a creation found no space, with the time on the monotonic clock; see `storageKey`. */
+  readonly fullStorages = new Map<string, number>();
+  /** Machines that are to be placed again because their storage is full. */
+  readonly noSpaceErrors = new Map<string, PvescalerError>();
   /** Since when the owner of a machine's VM cannot be determined, on the monotonic clock. */
   readonly ownerUnknownSince = new Map<string, number>();
   /** The same for VMs without a record that are being created, by region and VM id. */
@@ -129,6 +134,7 @@ export class DriverState {
       this.stoppedSince,
       this.restarts,
       this.awaitingDestroy,
+      this.noSpaceErrors,
       this.nodeMissingSince,
       this.tokens,
       this.joinedByAgent,

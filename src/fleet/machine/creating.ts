@@ -2,8 +2,10 @@
 // creating → configuring. The phase is recorded before the call that creates the VM; from then on only the VM itself
 // shows whether it was created. Calling again is safe: Proxmox gives out an id once and refuses the second call, and the
 // VM's marker shows whose the first one was.
-import { NotFound } from '../../ports/errors.ts';
+import { NotFound, type PvescalerError } from '../../ports/errors.ts';
+import { markStorageFull } from '../capacity/place.ts';
 import {
+  DONE,
   type MachineReconcile,
   type ReconcileResult,
   requeue,
@@ -22,15 +24,42 @@ import { lookUpVm } from './own-vm.ts';
 const RECHECK_MS = 1_000;
 
 export async function creating(reconcile: MachineReconcile): Promise<ReconcileResult> {
-  const task = await reconcile.pollTask(isVmIdTaken);
+  const task = await reconcile.pollTask(isHandled);
   if (task.state === 'running') return task.wait;
   const failure = task.state === 'ended' ? task.failure : undefined;
+  if (failure?.code === 'NO_STORAGE_SPACE') {
+    await reconcile.update({ task: undefined });
+    return placeElsewhere(reconcile, failure);
+  }
   const lookup = await lookUpVm(reconcile);
   if (lookup.kind === 'ours') return reconcile.move('configuring');
   if (failure !== undefined) return handleVmIdTaken(reconcile, lookup);
   return task.state === 'ended'
     ? handleLostVm(reconcile, lookup)
     : continueCreation(reconcile, lookup);
+}
+
+/** Failures after which the machine is placed again. */
+function isHandled(failure: PvescalerError): boolean {
+  return isVmIdTaken(failure) || failure.code === 'NO_STORAGE_SPACE';
+}
+
+/** A task that fails removes its VM; otherwise the machine is not placed again. */
+async function placeElsewhere(
+  reconcile: MachineReconcile,
+  failure: PvescalerError,
+): Promise<ReconcileResult> {
+  if ((await lookUpVm(reconcile)).kind !== 'absent') throw failure;
+  const { context, placement, id } = reconcile;
+  markStorageFull(context, placement);
+  context.state.noSpaceErrors.set(id, failure);
+  await reconcile.record({
+    kind: 'saw',
+    reason: 'StorageFull',
+    message: `storage ${placement.diskStorage} on host ${placement.host} is full, trying another one: ${failure.message}`,
+  });
+  await reconcile.move('requested');
+  return DONE;
 }
 
 /** The task has created a VM that is not ours. */

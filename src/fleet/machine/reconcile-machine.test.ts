@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Bug, InvalidConfig, TaskFailed, Unauthorized } from '../../ports/errors.ts';
+import { Bug, InvalidConfig, NoCapacity, TaskFailed, Unauthorized } from '../../ports/errors.ts';
 import type { HypervisorMethod } from '../../ports/fakes/memory-hypervisor.ts';
 import {
   aJoiningMachine,
@@ -62,6 +62,35 @@ describe('reconcileMachine: errors during provisioning', () => {
     await untilAtRest(testFleet.fleet, testFleet);
     const after = await testFleet.fleet.status();
     expect(after.pools[0]).toMatchObject({ ready: 1, target: 1, backoff: undefined });
+  });
+
+  const noSpace = () => new NoCapacity('NO_STORAGE_SPACE', 'No space left on device');
+
+  it('a machine whose storage is full is created on another host', async () => {
+    const testFleet = aTestFleet();
+    testFleet.hypervisor.failNextTask('create', noSpace());
+    testFleet.hypervisor.failNextTask('create', noSpace());
+    const { id } = await reachPhase(testFleet, 'ready');
+    const hosts = testFleet.hypervisor.calls
+      .filter(({ method }) => method === 'createVm')
+      .map(({ host }) => host);
+    expect(new Set(hosts).size).toBe(3);
+    expect(existingResources(testFleet.hypervisor).machines).toEqual([id]);
+    expect(await journalReasonsIn(testFleet.store)).toContain('StorageFull');
+  });
+
+  it('a machine whose storages are all full fails with that error', async () => {
+    const testFleet = aTestFleet();
+    for (let host = 0; host < 3; host += 1) testFleet.hypervisor.failNextTask('create', noSpace());
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      {
+        phase: 'failed',
+        failure: { code: 'NO_STORAGE_SPACE', message: 'No space left on device' },
+      },
+    ]);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
   });
 
   it('a machine fails without another attempt when the error cannot be retried', async () => {

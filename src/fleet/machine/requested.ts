@@ -47,7 +47,12 @@ async function placeOne(context: ReconcileContext, machine: Machine): Promise<vo
     backoff === undefined
       ? await place(context, machine, pool)
       : { code: backoff.code, message: backoff.message };
-  if (refusal !== undefined) await failIfUnplacedTooLong(context, machine, refusal);
+  if (refusal === undefined) return;
+  const noSpace = context.state.noSpaceErrors.get(machine.id);
+  if (noSpace !== undefined && !TEMPORARY.includes(refusal.code)) {
+    return failMachine(new MachineReconcile(context, machine.id), noSpace);
+  }
+  await failIfUnplacedTooLong(context, machine, refusal);
 }
 
 const MAX_VIEW_AGE_MS = 10_000;
