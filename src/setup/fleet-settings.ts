@@ -29,6 +29,7 @@ const UNPLACED_MS = 30_000;
 export function fleetSettings(config: Config, resolved: ResolvedSettings): FleetSettings {
   return {
     cluster: resolved.cluster,
+    clusterName: config.cluster.name,
     holder: resolved.holder,
     regions: config.regions,
     pools: Object.fromEntries(

@@ -46,6 +46,8 @@ export interface PoolSettings extends PoolConfig {
 export interface FleetSettings {
   /** UID of the kube-system namespace, or an id generated once. */
   readonly cluster: string;
+  /** Tag of each VM, for people. Two clusters may have the same name. */
+  readonly clusterName?: string | undefined;
   /** Name of this process as lease holder; unique per process start. */
   readonly holder: string;
   readonly regions: Readonly<Record<string, RegionSettings>>;

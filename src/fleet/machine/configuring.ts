@@ -39,12 +39,13 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
 }
 
 async function isSpecChanged(
-  { hypervisor, machine, region, vm, context }: MachineReconcile,
+  reconcile: MachineReconcile,
   pool: PoolSettings,
   { digest }: VmConfig,
 ): Promise<boolean> {
   if (pool.source.kind !== 'template') return false;
-  const spec = specOf(machine, pool, region);
+  const { hypervisor, vm, context } = reconcile;
+  const spec = specOf(reconcile, pool);
   return hypervisor.applySpec(vm, spec, { digest, ...context.writeOptions() });
 }
 

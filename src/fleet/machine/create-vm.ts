@@ -86,7 +86,7 @@ function create(reconcile: MachineReconcile, pool: PoolSettings): Promise<TaskRe
       identity: {
         name: placement.name,
         description: formatMarker(markerOf(machine, context.settings.cluster)),
-        tags: tagsOf(machine.pool, region),
+        tags: tagsOf(machine.pool, region, context.settings),
         smbiosUuid: machine.id,
       },
       hardware: hardwareOf(machine, pool),

@@ -1,8 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
-import { CLUSTER } from '../testing/settings.ts';
-import { seedFileName, seedOwner } from './vm-identity.ts';
+import { aRegion, CLUSTER } from '../testing/settings.ts';
+import { seedFileName, seedOwner, tagsOf } from './vm-identity.ts';
+
+describe('tagsOf', () => {
+  const region = aRegion({ tags: ['pvescaler', 'Prod'] });
+
+  it("has the region's tags, the pool's and the cluster's name, in lower case", () => {
+    const tags = tagsOf('workers', region, { clusterName: 'Home' });
+    expect(tags).toEqual(['ca-group-workers', 'home', 'prod', 'pvescaler']);
+  });
+
+  it('has each tag once', () => {
+    const tags = tagsOf('workers', region, { clusterName: 'prod' });
+    expect(tags).toEqual(['ca-group-workers', 'prod', 'pvescaler']);
+  });
+});
 
 describe('seedOwner', () => {
   it('returns the machine of a seed of this cluster, and undefined for other files', () => {

@@ -6,7 +6,13 @@ import type { Machine, MachineId } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
 import { poolTag } from '../../model/names.ts';
 import type { Hypervisor, NetworkInterface, VmHardware, VmSpec } from '../../ports/hypervisor.ts';
-import type { InterfaceSettings, PoolSettings, RegionSettings } from '../context/settings.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import type {
+  FleetSettings,
+  InterfaceSettings,
+  PoolSettings,
+  RegionSettings,
+} from '../context/settings.ts';
 
 export function markerOf({ id, pool, requestedAt, placement }: Machine, cluster: string): Marker {
   return {
@@ -20,8 +26,16 @@ export function markerOf({ id, pool, requestedAt, placement }: Machine, cluster:
   };
 }
 
-export function tagsOf(pool: string, region: RegionSettings): readonly string[] {
-  return [...new Set([...region.tags, poolTag(pool)])].map((tag) => tag.toLowerCase()).sort();
+type ClusterName = Pick<FleetSettings, 'clusterName'>;
+
+/** For people and filters in Proxmox; ownership is proven by the marker alone. */
+export function tagsOf(
+  pool: string,
+  region: RegionSettings,
+  { clusterName }: ClusterName,
+): readonly string[] {
+  const tags = [...region.tags, poolTag(pool), ...(clusterName === undefined ? [] : [clusterName])];
+  return [...new Set(tags.map((tag) => tag.toLowerCase()))].sort();
 }
 
 /** Locally administered unless the pool has a prefix; the rest is derived from the machine's id. */
@@ -59,9 +73,12 @@ export function hardwareOf(machine: Machine, pool: PoolSettings): VmHardware {
 }
 
 /** What a clone is changed to. */
-export function specOf(machine: Machine, pool: PoolSettings, region: RegionSettings): VmSpec {
+export function specOf(
+  { machine, region, context }: Pick<MachineReconcile, 'machine' | 'region' | 'context'>,
+  pool: PoolSettings,
+): VmSpec {
   return {
-    tags: tagsOf(machine.pool, region),
+    tags: tagsOf(machine.pool, region, context.settings),
     smbiosUuid: machine.id,
     hardware: hardwareOf(machine, pool),
     disk: pool.disk,

@@ -252,6 +252,15 @@ function inherited(
   };
 }
 
+async function importData(
+  { core, host, workContext }: DriveCreation,
+  { source, from, to }: { readonly source: Volume; readonly from: string; readonly to: string },
+): Promise<void> {
+  const ms = (SIMULATED_DURATIONS_MS.importPerGib * source.size) / 2 ** 30;
+  const failure = `cannot import from '${from}' - copy failed`;
+  await copyData(core, { from, to, host, ms, failure }, workContext);
+}
+
 async function createDisk(creation: DriveCreation, slot: string, drive: Drive): Promise<void> {
   const { core, host, workContext } = creation;
   const disk = parseNewDisk(drive);
@@ -270,11 +279,7 @@ async function createDisk(creation: DriveCreation, slot: string, drive: Drive): 
     { volume, work: workContext.work },
   );
   creation.created.push(file);
-  if (source !== undefined && from !== undefined) {
-    const ms = (SIMULATED_DURATIONS_MS.importPerGib * source.size) / 2 ** 30;
-    const failure = `cannot import from '${from}' - copy failed`;
-    await copyData(core, { from, to: file, host, ms, failure }, workContext);
-  }
+  if (source !== undefined) await importData(creation, { source, from: from ?? '', to: file });
   creation.result[slot] = formatDrive({ file, options: { ...options, size: formatSize(size) } });
 }
 
