@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import type { MachineId } from '../model/machine.ts';
+import { NotOwned } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
@@ -58,6 +59,26 @@ async function deleteMachines(
     },
   });
   host.context.out(`${ids.size} machines are gone\n`);
+  await requireNoVmLeftBehind(open, ids);
+}
+
+/** The machines are gone, but VMs of theirs exist: nothing proves that pvescaler may delete them. */
+export async function requireNoVmLeftBehind(
+  { store }: OpenFleet,
+  machines: Iterable<string>,
+): Promise<void> {
+  const left: string[] = [];
+  for (const machine of machines) {
+    const entries = await store.journal.read({ machine });
+    const adoptedAt = entries.findLastIndex(({ reason }) => reason === 'MachineAdopted');
+    const since = entries.slice(adoptedAt + 1);
+    const entry = since.find(({ reason }) => reason === 'VmLeftBehind');
+    if (entry !== undefined) left.push(entry.message);
+  }
+  if (left.length === 0) return;
+  throw new NotOwned('VM_NOT_OWNED', left.join('; '), {
+    hint: 'Run pvescaler orphans to list them.',
+  });
 }
 
 function hasEnded(phase: string): boolean {

@@ -7,6 +7,7 @@ import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { formatTable } from './format-table.ts';
+import { addOrphansAdopt, addOrphansForget } from './orphans-decide.ts';
 import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
@@ -20,7 +21,9 @@ export function addOrphans(parent: Command, host: CommandHost): void {
   const command = withTimeoutOption(
     parent
       .command('orphans')
-      .description('list VMs, records, seeds and addresses that belong to no machine'),
+      .description(
+        'list VMs, records, seeds and addresses that belong to no machine, or decide whose a VM is',
+      ),
   );
   withConfigOptions(command)
     .option('--fix', 'adopt or delete them, except those that need a manual decision')
@@ -33,6 +36,8 @@ export function addOrphans(parent: Command, host: CommandHost): void {
         use: (open) => listOrphans(host, open, options),
       }),
     );
+  addOrphansAdopt(command, host);
+  addOrphansForget(command, host);
 }
 
 async function listOrphans(
@@ -77,8 +82,12 @@ function isInProgress({ phase }: Machine): boolean {
 
 function render(orphans: readonly Orphan[]): string {
   if (orphans.length === 0) return 'no orphans\n';
-  return formatTable([
+  const table = formatTable([
     ['KIND', 'REGION', 'OBJECT', 'REASON'],
     ...orphans.map(({ kind, region, what, message }) => [kind, region, what, message]),
   ]);
+  const commands = orphans.flatMap(({ what, commands: choices }) =>
+    choices === undefined ? [] : [`${what}: run ${choices.join(' or ')}\n`],
+  );
+  return `${table}${commands.join('')}`;
 }

@@ -15,6 +15,7 @@ import type { OpenFleet } from '../setup/index.ts';
 import { findMissingAccess } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import { requireNoVmLeftBehind } from './machine-delete.ts';
 import { parsePoolSize } from './parse-pool-size.ts';
 import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
@@ -119,6 +120,7 @@ async function reportResult(
   host.context.out(`pool ${name} has ${ready} machines\n`);
   const failed = machines.filter(({ id, phase }) => phase === 'failed' && requested.has(id));
   if (failed.length > 0) throw failedMachinesError(failed, requested.size);
+  await requireNoVmLeftBehind(open, requested);
   reportUndeletableSeeds(
     machines.filter((machine) => machine.pool === name && hasUndeletableSeed(machine)),
   );

@@ -8,6 +8,12 @@ import type { PassReport } from './driver/reconcile-pass.ts';
 import { Reconciler } from './driver/reconciler.ts';
 import { type DriverOptions, runDriver } from './driver/run-driver.ts';
 import { RecordCache } from './records/record-cache.ts';
+import {
+  planVmDecision,
+  requestVmDecision,
+  type VmDecision,
+  type VmDecisionRequest,
+} from './recovery/decide-vm.ts';
 import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
 import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';
 import { readMemberHealth } from './requests/member-health.ts';
@@ -21,6 +27,10 @@ export interface Fleet extends FleetClient {
   status(): Promise<FleetStatus>;
   /** Lists what has lost its counterpart, from Proxmox and the records; changes nothing. */
   orphans(): Promise<readonly Orphan[]>;
+  /** Reads the VM and judges a person's decision about it; throws when it would be refused. Changes nothing. */
+  planVmDecision(request: VmDecisionRequest): Promise<VmDecision>;
+  /** Requests the decision; the driver carries it out. Returns the id of the intent. */
+  requestVmDecision(decision: VmDecision): Promise<string>;
   /** One pass, and every machine that is due, under a lease that the caller holds. */
   reconcileOnce(lease: Lease, options?: { readonly signal?: AbortSignal }): Promise<PassReport>;
   /** Is the driver whenever no other process is, until the signal. */
@@ -53,6 +63,8 @@ export function createFleet(options: FleetOptions): Fleet {
     forecast,
     status: () => readStatus(options, cache),
     orphans: () => listOrphans(options, cache),
+    planVmDecision: (request) => planVmDecision(options, cache, request),
+    requestVmDecision: (decision) => requestVmDecision(options, cache, decision),
     reconcileOnce: async (lease, { signal } = {}) => {
       const mayAct = () => clock.now() < lease.expiresAt;
       errors.length = 0;

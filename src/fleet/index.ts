@@ -18,6 +18,7 @@ export type { PassReport } from './driver/reconcile-pass.ts';
 export type { DriverEvents, DriverOptions } from './driver/run-driver.ts';
 export { createFleet, type Fleet } from './fleet.ts';
 export type { FleetView } from './records/record-cache.ts';
+export type { VmDecision, VmDecisionRequest } from './recovery/decide-vm.ts';
 export type { Orphan } from './recovery/list-orphans.ts';
 export type { Accepted, RequestReason } from './requests/fleet-client.ts';
 export {

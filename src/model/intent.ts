@@ -33,4 +33,31 @@ export interface CancelIntent extends IntentCommon {
   readonly machines: readonly MachineId[];
 }
 
-export type Intent = CreateIntent | DeleteIntent | CancelIntent;
+interface VmIntentCommon extends IntentCommon {
+  /** Empty: the intent is about one VM. */
+  readonly machines: readonly MachineId[];
+  readonly region: string;
+  readonly vmId: number;
+  /** Digest of the configuration that the person has seen. */
+  readonly digest: string;
+  /** Why it was not carried out; the intent is done then. */
+  readonly failure?: { readonly code: string; readonly message: string };
+}
+
+/** Writes a new marker into a VM whose ownership is not proven. */
+export interface AdoptIntent extends VmIntentCommon {
+  readonly kind: 'adopt';
+}
+
+/** Removes our marker and our tags from a VM, which is then never changed. */
+export interface ForgetIntent extends VmIntentCommon {
+  readonly kind: 'forget';
+}
+
+export type VmIntent = AdoptIntent | ForgetIntent;
+export type MachineIntent = CreateIntent | DeleteIntent | CancelIntent;
+export type Intent = MachineIntent | VmIntent;
+
+export function isVmIntent(intent: Intent): intent is VmIntent {
+  return intent.kind === 'adopt' || intent.kind === 'forget';
+}

@@ -2,7 +2,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MachineId } from './machine.ts';
-import { formatMarker, type Marker, readMarker, verifyOwnership, withMarker } from './marker.ts';
+import {
+  foreignMarkerReason,
+  formatMarker,
+  isIgnored,
+  type Marker,
+  readMarker,
+  verifyOwnership,
+  withMarker,
+  withoutMarker,
+} from './marker.ts';
 
 const CLUSTER = '6f1c2f0e-94c4-4f0b-8f6e-1d2c3b4a5968';
 const marker: Marker = {
@@ -43,6 +52,26 @@ describe('marker', () => {
         expect(readMarker(description)).toEqual({ kind: 'marked', marker: some });
       }),
     );
+  });
+
+  it('is replaced by the line of an ignored VM, and back', () => {
+    const ignored = withoutMarker(`my notes\n${line}\n${line}\nmore notes`);
+    expect(ignored).toBe('my notes\nmore notes\npvescaler/ignored');
+    expect(readMarker(ignored).kind).toBe('none');
+    expect(isIgnored(ignored)).toBe(true);
+    expect(withoutMarker(ignored)).toBe(ignored);
+    expect(withMarker(ignored, marker)).toBe(`my notes\nmore notes\n${line}`);
+    expect(isIgnored(`${ignored}\n${line}`)).toBe(false);
+    expect(isIgnored(undefined)).toBe(false);
+  });
+
+  it('is foreign when it names another cluster, damaged or not, or has another version', () => {
+    expect(foreignMarkerReason(`notes\n${line}`, CLUSTER)).toBeUndefined();
+    expect(foreignMarkerReason('notes', CLUSTER)).toBeUndefined();
+    expect(foreignMarkerReason('pvescaler/v1 pool', CLUSTER)).toBeUndefined();
+    expect(foreignMarkerReason(line, 'other')).toBe(`it belongs to cluster ${CLUSTER}`);
+    expect(foreignMarkerReason('pvescaler/v1 pool cluster=b', CLUSTER)).toMatch(/cluster b/);
+    expect(foreignMarkerReason('pvescaler/v2 x', CLUSTER)).toMatch(/version v2/);
   });
 
   it('replaces its own line and keeps all other text', () => {

@@ -67,9 +67,48 @@ function sinceField(
   return seconds === undefined ? [] : [[key, String(seconds)]];
 }
 
+/** A person has decided that the VM is not ours, although its id, tags or SMBIOS UUID are like ours. */
+const IGNORED = 'pvescaler/ignored';
+
+export function isIgnored(description: string | undefined): boolean {
+  return (
+    readMarker(description).kind === 'none' && splitLines(description ?? '').some(isIgnoredLine)
+  );
+}
+
+/** Replaces every marker line by one that says that the VM is to be ignored; keeps all other text. */
+export function withoutMarker(description: string): string {
+  const kept = splitLines(description).filter((text) => !LINE.test(text) && !isIgnoredLine(text));
+  return [...kept, IGNORED].join('\n');
+}
+
+/** Why the marker lines are not to be replaced: they may belong to another cluster or a newer version. */
+export function foreignMarkerReason(
+  description: string | undefined,
+  cluster: string,
+): string | undefined {
+  for (const line of splitLines(description ?? '')) {
+    const [, version, rest = ''] = LINE.exec(line) ?? [];
+    if (version === undefined) continue;
+    if (version !== 'v1') return `marker version ${version} is not supported by this version`;
+    const [, named] = /(?:^|[ \t])cluster=(\S+)/.exec(rest) ?? [];
+    if (named !== undefined && named !== cluster) return `it belongs to cluster ${named}`;
+  }
+  return undefined;
+}
+
+function isIgnoredLine(line: string): boolean {
+  return line.trim() === IGNORED;
+}
+
+function splitLines(description: string): readonly string[] {
+  return description === '' ? [] : description.split(/\r?\n/);
+}
+
 /** Inserts the marker into a description: replaces an existing marker line and keeps all other text. */
 export function withMarker(description: string, marker: Marker): string {
-  const lines = description === '' ? [] : description.split('\n');
+  const all = description === '' ? [] : description.split('\n');
+  const lines = all.filter((text) => !isIgnoredLine(text));
   const line = formatMarker(marker);
   const at = lines.findIndex((text) => LINE.test(text));
   if (at < 0) return [...lines, line].join('\n');

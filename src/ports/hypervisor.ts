@@ -235,6 +235,11 @@ export interface ChangeOptions extends CallOptions {
   readonly digest: string;
 }
 
+export interface DescriptionOptions extends ChangeOptions {
+  readonly removeProtection?: boolean;
+  readonly tags?: readonly string[];
+}
+
 /**
  * One region: a Proxmox VE cluster or a single host.
  *
@@ -278,12 +283,8 @@ export interface Hypervisor {
   attachSeed(vm: VmRef, volumeId: string, options: ChangeOptions): Promise<void>;
   /** Leaves the drive empty. Idempotent. */
   ejectSeed(vm: VmRef, options: ChangeOptions): Promise<void>;
-  /** `removeProtection` is part of the same change. Idempotent. */
-  setDescription(
-    vm: VmRef,
-    description: string,
-    options: ChangeOptions & { readonly removeProtection?: boolean },
-  ): Promise<void>;
+  /** `removeProtection` and `tags`, which replace all tags of the VM, are part of the same change. Idempotent. */
+  setDescription(vm: VmRef, description: string, options: DescriptionOptions): Promise<void>;
   /** Idempotent. */
   removeProtection(vm: VmRef, options: ChangeOptions): Promise<void>;
   /** Never shrinks. Resolves with undefined, without a task, if the disk is large enough. VM_CHANGED also as task failure. */

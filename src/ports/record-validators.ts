@@ -3,7 +3,15 @@
 // record must not become durable, and on read, because a file may have been damaged or edited by hand.
 import type { AddressLease } from '../model/address-lease.ts';
 import { DRAIN_TRANSITIONS, type Drain, type DrainState } from '../model/drain.ts';
-import type { CancelIntent, CreateIntent, DeleteIntent, Intent } from '../model/intent.ts';
+import type {
+  AdoptIntent,
+  CancelIntent,
+  CreateIntent,
+  DeleteIntent,
+  ForgetIntent,
+  Intent,
+  VmIntent,
+} from '../model/intent.ts';
 import type { JournalEntry, JournalKind, JournalSubject } from '../model/journal-entry.ts';
 import {
   type Machine,
@@ -59,10 +67,20 @@ const intentCommon = {
   machines: array(machineId),
 } as const;
 
+const vmIntentCommon = {
+  ...intentCommon,
+  region: string,
+  vmId: integer,
+  digest: string,
+  failure: optional(object<NonNullable<VmIntent['failure']>>({ code: string, message: string })),
+} as const;
+
 const intent = unionByKind<Intent>({
   create: object<CreateIntent>({ ...intentCommon, kind: oneOf<'create'>({ create: true }), size }),
   delete: object<DeleteIntent>({ ...intentCommon, kind: oneOf<'delete'>({ delete: true }) }),
   cancel: object<CancelIntent>({ ...intentCommon, kind: oneOf<'cancel'>({ cancel: true }) }),
+  adopt: object<AdoptIntent>({ ...vmIntentCommon, kind: oneOf<'adopt'>({ adopt: true }) }),
+  forget: object<ForgetIntent>({ ...vmIntentCommon, kind: oneOf<'forget'>({ forget: true }) }),
 });
 
 const machine = object<Machine>({

@@ -5,6 +5,7 @@ import type {
   ChangeOptions,
   CloneVmOrder,
   CreateVmOrder,
+  DescriptionOptions,
   TaskRef,
   VmConfig,
   VmRef,
@@ -167,13 +168,18 @@ export class Vms {
     await this.#changeOptions(vm, { set: { [SEED_DRIVE]: EMPTY_CD_DRIVE } }, options);
   }
 
-  async setDescription(
-    vm: VmRef,
-    description: string,
-    options: ChangeOptions & { readonly removeProtection?: boolean },
-  ): Promise<void> {
-    const remove = options.removeProtection === true ? ['protection'] : [];
-    await this.#changeOptions(vm, { set: { description }, remove }, options);
+  async setDescription(vm: VmRef, description: string, options: DescriptionOptions): Promise<void> {
+    const { tags, removeProtection = false } = options;
+    // Proxmox refuses an empty value.
+    const remove = [
+      ...(removeProtection ? ['protection'] : []),
+      ...(tags?.length === 0 ? ['tags'] : []),
+    ];
+    const set = {
+      description,
+      ...(tags !== undefined && tags.length > 0 && { tags: tags.join(';') }),
+    };
+    await this.#changeOptions(vm, { set, remove }, options);
   }
 
   async removeProtection(vm: VmRef, options: ChangeOptions): Promise<void> {

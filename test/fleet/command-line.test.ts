@@ -77,3 +77,38 @@ it('pool scale recovers from a kill and from a lost database', async () => {
   expect(run('pool', 'scale', 'workers', '--to', '0').out).toBe('pool workers has 0 machines\n');
   expect(run('orphans').out).toBe('no orphans\n');
 }, 120_000);
+
+it('a machine whose marker was removed is left, listed, adopted and deleted, or forgotten', async () => {
+  const { run, request } = await aLab();
+  run('pool', 'scale', 'workers', '--to', '1');
+  const [machine] = JSON.parse(run('machines', '--json').out) as {
+    readonly placement: { readonly vmId: number; readonly host: string };
+  }[];
+  const { vmId, host } = machine!.placement;
+  const removeMarker = () =>
+    request('PUT', `/nodes/${host}/qemu/${vmId}/config?description=my%20notes`);
+  await removeMarker();
+  const down = run('pool', 'scale', 'workers', '--to', '0');
+  expect(down).toMatchObject({ exitCode: 8, out: 'pool workers has 0 machines\n' });
+  expect(down.err).toContain(`pvescaler orphans forget ${vmId}`);
+  const listed = run('orphans');
+  expect(listed.exitCode).toBe(4);
+  expect(listed.out).toMatch(/vm-left-alone +lab +VM \d+ +it has no marker, but/);
+  expect(listed.out).toContain(
+    `VM ${vmId}: run pvescaler orphans adopt ${vmId} or pvescaler orphans forget ${vmId}`,
+  );
+  expect(run('orphans', 'adopt', `${vmId}`).out).toContain('nothing was changed; add --yes');
+  expect(run('orphans', 'adopt', `${vmId}`, '--yes')).toMatchObject({ exitCode: 0 });
+  expect(run('pools').out).toMatch(/workers\s+1\s+1\s+0/);
+  await removeMarker();
+  expect(run('orphans', 'forget', `${vmId}`, '--yes')).toMatchObject({ exitCode: 8 });
+  expect(run('pool', 'scale', 'workers', '--to', '0').exitCode).toBe(8);
+  const forgotten = run('orphans', 'forget', `${vmId}`, '--yes', '--json');
+  expect(JSON.parse(forgotten.out)).toMatchObject({ kind: 'forget', vmId, done: true });
+  expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
+  const { data } = await request('GET', `/nodes/${host}/qemu/${vmId}/config`);
+  expect(data).toMatchObject({
+    description: expect.stringMatching(/^my notes\npvescaler\/ignored/),
+  });
+  expect(data).not.toHaveProperty('tags');
+}, 120_000);

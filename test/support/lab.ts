@@ -101,6 +101,8 @@ export async function aLab(options: LabOptions = {}) {
       method,
       headers,
       rejectUnauthorized: false,
+      // The simulator closes idle connections while this process waits for a command.
+      agent: false,
     }).end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     const body = JSON.parse((await response.setEncoding('utf8').toArray()).join('') || '{}') as {

@@ -8,7 +8,7 @@ import { expect, it } from 'vitest';
 import { aPoolConfig } from '../../config/types/testing/sample-pool.ts';
 import { REGION } from '../../fleet/testing/settings.ts';
 import { aTestFleet } from '../../fleet/testing/test-fleet.ts';
-import type { Intent } from '../../model/intent.ts';
+import type { Intent, MachineIntent } from '../../model/intent.ts';
 import { type Machine, type MachineId, PHASES, parseMachineId } from '../../model/machine.ts';
 
 import {
@@ -89,7 +89,7 @@ const FORECAST = {
 
 const MAX_INTENTS = 4;
 
-interface IntentFields extends Pick<Intent, 'kind' | 'state'> {
+interface IntentFields extends Pick<MachineIntent, 'kind' | 'state'> {
   readonly machines: readonly MachineId[];
 }
 

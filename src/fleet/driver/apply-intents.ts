@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies requests to the records: afterwards each machine's record says what is to become of it, and the intent is
 // done. Applying an intent twice has the effect of applying it once.
-import type { CreateIntent, Intent } from '../../model/intent.ts';
+import {
+  type CreateIntent,
+  type Intent,
+  isVmIntent,
+  type MachineIntent,
+} from '../../model/intent.ts';
 import type { Machine, MachineFailure, MachineId } from '../../model/machine.ts';
 import { checkLimits, countAllowed } from '../../pools/index.ts';
 import { backoffOf } from '../capacity/backoff.ts';
@@ -15,7 +20,8 @@ type Queue = Pick<WorkQueue, 'runExclusive'>;
 
 export async function applyIntents(context: ReconcileContext, queue: Queue): Promise<void> {
   for (const intent of openIntents(context.records.intents)) {
-    await applyIntent(context, queue, intent);
+    // Carried out by the workers of the VM's host, see decide-vm.ts.
+    if (!isVmIntent(intent)) await applyIntent(context, queue, intent);
   }
 }
 
@@ -32,7 +38,11 @@ function compareAtSameTime(a: Intent, b: Intent): number {
   return isCreate(b) - isCreate(a) || (a.id < b.id ? -1 : 1);
 }
 
-async function applyIntent(context: ReconcileContext, queue: Queue, intent: Intent): Promise<void> {
+async function applyIntent(
+  context: ReconcileContext,
+  queue: Queue,
+  intent: MachineIntent,
+): Promise<void> {
   const { records } = context;
   let isComplete = true;
   for (const id of intent.machines) {
@@ -54,13 +64,13 @@ async function applyIntent(context: ReconcileContext, queue: Queue, intent: Inte
   });
 }
 
-const REASONS: Readonly<Record<Intent['kind'], string>> = {
+const REASONS: Readonly<Record<MachineIntent['kind'], string>> = {
   create: 'MachinesRequested',
   delete: 'DeletionRequested',
   cancel: 'MachinesCancelled',
 };
 
-const VERBS: Readonly<Record<Intent['kind'], string>> = {
+const VERBS: Readonly<Record<MachineIntent['kind'], string>> = {
   create: 'create',
   delete: 'delete',
   cancel: 'cancel',

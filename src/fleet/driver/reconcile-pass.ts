@@ -24,6 +24,7 @@ import { Records } from '../records/records.ts';
 import { adoptVms } from '../recovery/adopt.ts';
 import { collectGarbage, removeOrphanedSeeds } from '../recovery/cleanup.ts';
 import { correctFutureTimes } from '../recovery/correct-times.ts';
+import { carryOutVmDecisions } from '../recovery/decide-vm.ts';
 
 import { applyIntents, maintainMinimum } from './apply-intents.ts';
 
@@ -67,6 +68,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const { context, stale } = await readAll(options, parts);
   parts.onContext(context);
   await recordStale(context, stale);
+  await carryOutVmDecisions(context, parts.jobs);
   options.forecast.setAdopted(await adoptVms(context, parts.jobs));
   const reads = [...readTemplates(context, parts.jobs), ...readAddresses(context, parts.jobs)];
   await parts.jobs.settle(reads);

@@ -66,7 +66,7 @@ async function finishWithoutVm(
     case 'unreadable':
       return handleUnreadable(reconcile, lookup.error);
     case 'foreign':
-      await recordLeftAlone(reconcile, lookup.reason);
+      await (lookup.isSameVm ? recordLeftBehind : recordLeftAlone)(reconcile, lookup.reason);
       return finishDeletion(reconcile, { isVmLeft: lookup.isSameVm });
     case 'absent':
       return finishUnlessCloning(reconcile);
@@ -233,6 +233,17 @@ async function handleUnreadable(
     message: `VM ${vmId} cannot be deleted because it cannot be read: ${error.message}; grant VM.Audit, VM.Config.Options, VM.PowerMgmt and VM.Allocate on /vms/${vmId}`,
   });
   return requeue(LOCK_RECHECK_MS, `VM ${vmId} cannot be read`);
+}
+
+/** It is still the machine's VM, but nothing proves it any more: a person has to decide. */
+function recordLeftBehind(reconcile: MachineReconcile, reason: string): Promise<void> {
+  const { vmId } = reconcile.vm;
+  return reconcile.record({
+    kind: 'refused',
+    reason: 'VmLeftBehind',
+    message: `VM ${vmId} still exists and was not deleted: ${reason}; run pvescaler orphans adopt ${vmId} to make it a machine again, or pvescaler orphans forget ${vmId} to keep it as it is`,
+    numbers: { vmId },
+  });
 }
 
 function recordLeftAlone(reconcile: MachineReconcile, reason: string): Promise<void> {

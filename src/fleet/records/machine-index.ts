@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds machines without scanning all records: by pool, phase, VM, name, provider id and Node. It also knows which
 // machines have an open create or delete request. RecordCache updates it with every change of a record.
-import type { CreateIntent, Intent } from '../../model/intent.ts';
+import {
+  type CreateIntent,
+  type Intent,
+  isVmIntent,
+  type MachineIntent,
+} from '../../model/intent.ts';
 import { type Machine, type MachineId, mayHaveVm, type Phase } from '../../model/machine.ts';
 import { vmIdHoldOf } from '../../placement/index.ts';
 import { listMembers, type Member } from '../../pools/index.ts';
@@ -161,10 +166,11 @@ export class MachineIndex {
     else this.#openIntentsByPool.remove(intent.pool, intent.id);
     this.#openIntents += step;
     this.#increaseVersion(intent.pool);
+    if (isVmIntent(intent)) return;
     for (const id of intent.machines) this.#countMachine(intent, id, step);
   }
 
-  #countMachine(intent: Intent, id: MachineId, step: 1 | -1): void {
+  #countMachine(intent: MachineIntent, id: MachineId, step: 1 | -1): void {
     if (intent.kind === 'create') {
       if (step === 1) this.#creations.set(id, intent);
       else this.#creations.delete(id);

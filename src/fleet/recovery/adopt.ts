@@ -2,15 +2,23 @@
 // Adopts VMs of ours without a record: the database was lost, or a creation took effect after it was abandoned. The
 // marker on the VM has everything needed. A VM that was being deleted continues to be deleted; a VM whose machine is
 // over, or has another VM, is removed.
-import { type Machine, mayHaveVm } from '../../model/machine.ts';
-import { type Marker, type Ownership, readMarker, verifyOwnership } from '../../model/marker.ts';
+import { type Machine, mayHaveVm, parseMachineId } from '../../model/machine.ts';
+import {
+  isIgnored,
+  type Marker,
+  type Ownership,
+  readMarker,
+  verifyOwnership,
+} from '../../model/marker.ts';
+import { poolTag } from '../../model/names.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { rememberAddresses, vmFingerprint } from '../capacity/taken-addresses.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import { DONE, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { adoptedMachine } from './adopted-machine.ts';
+import type { RegionSettings } from '../context/settings.ts';
+import { type AdoptedVm, adoptedMachine } from './adopted-machine.ts';
 import { mayBecomeOurs } from './incomplete-vm.ts';
 import { removeOrphanedVm } from './remove-orphaned-vm.ts';
 
@@ -64,13 +72,16 @@ function isKnownUnmanaged({ state }: ReconcileContext, region: string, vm: VmSum
 /** VMs without a record that are in our id range or have one of our tags; no other VM is inspected. */
 export function candidates(context: ReconcileContext, view: RegionView): readonly VmSummary[] {
   const region = context.region(view.region);
-  const { from, to } = region.vmIds;
   return view.vms.filter(
     (vm) =>
       !vm.isTemplate &&
       !context.records.index.isVmClaimed(view.region, vm.vmId) &&
-      ((vm.vmId >= from && vm.vmId <= to) || region.tags.some((tag) => vm.tags.includes(tag))),
+      (isInRange(region, vm) || region.tags.some((tag) => vm.tags.includes(tag))),
   );
+}
+
+function isInRange({ vmIds }: RegionSettings, { vmId }: Pick<VmSummary, 'vmId'>): boolean {
+  return vmId >= vmIds.from && vmId <= vmIds.to;
 }
 
 async function inspectVm(
@@ -187,7 +198,15 @@ async function adoptVm(
   const hasIdentity = config.smbiosUuid === marker.machine;
   // A clone is started only after it was configured: a running one without our UUID is not ours.
   if (!hasIdentity && power === 'running') return 'unmanaged';
-  const adopted = adoptedMachine(context, { region, config, marker, power });
+  await recordAdopted(context, { region, config, marker, power });
+  return DONE;
+}
+
+/** Writes the record of a machine whose VM proves what it is. */
+export async function recordAdopted(context: ReconcileContext, found: AdoptedVm): Promise<void> {
+  const { region, config, marker } = found;
+  const known = context.records.find(marker.machine);
+  const adopted = adoptedMachine(context, found);
   const machine = { ...deletedIfAddressHeld(context, adopted, marker), ...requestOf(known) };
   await leaseAddresses(context, region, marker);
   await context.records.putMachine(machine);
@@ -198,7 +217,6 @@ async function adoptVm(
     message: `adopted VM ${config.vmId} as a machine of pool ${marker.pool} in phase ${machine.phase}: ${why}`,
     numbers: { vmId: config.vmId },
   });
-  return DONE;
 }
 
 /** The record is older than the VM: the database was restored from a backup. Its request stays what it was. */
@@ -267,14 +285,19 @@ function duplicateReason({ phase, placement }: Machine): string {
     : `its machine is ${phase}`;
 }
 
-/** Why a VM that has a marker of this cluster is left alone; undefined for other VMs. */
+interface LeftAlone {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Why a VM that looks like ours is left alone; undefined for other VMs and for VMs of other clusters. */
 export function leftAloneReason(
   context: ReconcileContext,
   region: string,
   config: VmConfig,
-): { readonly reason: string; readonly message: string } | undefined {
+): LeftAlone | undefined {
   const reading = readMarker(config.description);
-  if (reading.kind === 'none') return undefined;
+  if (reading.kind === 'none') return unmarkedReason(context, region, config);
   if (reading.kind === 'damaged') {
     return { reason: 'MarkerDamaged', message: `its marker is damaged: ${reading.problem}` };
   }
@@ -287,13 +310,48 @@ export function leftAloneReason(
   return { reason: 'DuplicateVm', message: `${duplicateReason(known)}, but it may be in use` };
 }
 
+/** A VM without a marker that has a machine's SMBIOS UUID, our tags, or an id in our range. */
+function unmarkedReason(
+  context: ReconcileContext,
+  region: string,
+  config: VmConfig,
+): LeftAlone | undefined {
+  if (isIgnored(config.description)) return undefined;
+  const settings = context.region(region);
+  const machine = machineWithUuid(context, config);
+  const tag = config.tags.find((one) => ownTags(context, settings).includes(one));
+  const message = (why: string) => `it has no marker, but ${why}`;
+  if (machine !== undefined)
+    return { reason: 'VmUnmarked', message: message(`the SMBIOS UUID of machine ${machine.id}`) };
+  if (tag !== undefined) return { reason: 'VmUnmarked', message: message(`the tag ${tag}`) };
+  if (!isInRange(settings, config)) return undefined;
+  const { from, to } = settings.vmIds;
+  return { reason: 'VmInIdRange', message: message(`an id in the region's range ${from}-${to}`) };
+}
+
+/** The managed tag and those of the pools; other tags of the region may be on any VM. */
+function ownTags({ settings }: ReconcileContext, { tags }: RegionSettings): readonly string[] {
+  return [...tags.slice(0, 1), ...Object.keys(settings.pools).map(poolTag)].map((tag) =>
+    tag.toLowerCase(),
+  );
+}
+
+export function machineWithUuid(
+  { records }: ReconcileContext,
+  { smbiosUuid = '' }: VmConfig,
+): Machine | undefined {
+  const id = parseMachineId(smbiosUuid);
+  return id.ok ? records.find(id.value) : undefined;
+}
+
 async function recordUnmanaged(
   context: ReconcileContext,
   region: string,
   config: VmConfig,
 ): Promise<void> {
   const leftAlone = leftAloneReason(context, region, config);
-  if (leftAlone === undefined) return;
+  // The id alone says little: other users may have VMs in the range.
+  if (leftAlone === undefined || leftAlone.reason === 'VmInIdRange') return;
   await context.recordOnce(`${region}/${config.vmId}`, {
     kind: 'saw',
     subject: { region, host: config.host },

@@ -6,7 +6,7 @@ import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { seedVolumeOf } from '../machine/vm-identity.ts';
 
-interface AdoptedVm {
+export interface AdoptedVm {
   readonly region: string;
   readonly config: VmConfig;
   readonly marker: Marker;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists what has lost its counterpart, both ways: on Proxmox without a record, in the records without a VM.
 
-import type { Machine } from '../../model/machine.ts';
-import { Unreachable } from '../../ports/errors.ts';
-import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
+import { type Machine, mayHaveVm } from '../../model/machine.ts';
+import { verifyOwnership } from '../../model/marker.ts';
+import { PvescalerError, Unreachable } from '../../ports/errors.ts';
+import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { readCluster } from '../context/cluster-reading.ts';
 import { DriverState } from '../context/driver-state.ts';
-import { isVmGone } from '../context/machine-error.ts';
+import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { readRegionViews } from '../context/region-views.ts';
@@ -14,7 +15,7 @@ import { withoutSameRegions } from '../context/same-proxmox.ts';
 import { orphanedNodesIn } from '../nodes/orphaned-nodes.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
-import { candidates, leftAloneReason, ownershipOf } from './adopt.ts';
+import { candidates, leftAloneReason, machineWithUuid, ownershipOf } from './adopt.ts';
 import { isOrphanLease, orphanSeeds } from './cleanup.ts';
 
 export interface Orphan {
@@ -33,6 +34,8 @@ export interface Orphan {
   readonly message: string;
   /** Whether the driver fixes it without a person. */
   readonly fixable: boolean;
+  /** The commands of which a person chooses one. */
+  readonly commands?: readonly string[];
 }
 
 const NO_LEASE = { name: 'none', holder: 'none', token: 0, expiresAt: 0 };
@@ -41,6 +44,24 @@ export async function listOrphans(
   options: FleetOptions,
   cache: RecordCache,
 ): Promise<readonly Orphan[]> {
+  const context = await readContext(options, cache);
+  const found: Orphan[] = [];
+  for (const view of context.views.values()) {
+    found.push(...(await orphanVms(context, view)));
+    found.push(...(await recordsWithoutVm(context, view)));
+    for (const { region, volume, machine } of await orphanSeeds(context, view)) {
+      const message = `seed of machine ${machine}, which is over or unknown`;
+      found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
+    }
+  }
+  return [...found, ...orphanAddresses(context), ...orphanNodes(context)];
+}
+
+/** For reading only: it holds no lease. */
+export async function readContext(
+  options: FleetOptions,
+  cache: RecordCache,
+): Promise<ReconcileContext> {
   const { store, clock } = options;
   const read = await readRegionViews(options);
   const { views, stale } = await withoutSameRegions(options, read, new Map());
@@ -53,7 +74,7 @@ export async function listOrphans(
   const state = new DriverState();
   const clusterReading = await readCluster(options, state);
   const { journal } = store;
-  const context = new ReconcileContext({
+  return new ReconcileContext({
     ...options,
     journal,
     records,
@@ -62,26 +83,84 @@ export async function listOrphans(
     views,
     clusterReading,
   });
-  const found: Orphan[] = [];
-  for (const view of views.values()) {
-    for (const vm of candidates(context, view))
-      found.push(...(await orphanVm(context, view.region, vm)));
-    found.push(...(await recordsWithoutVm(context, view)));
-    for (const { region, volume, machine } of await orphanSeeds(context, view)) {
-      const message = `seed of machine ${machine}, which is over or unknown`;
-      found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
-    }
-  }
-  return [...found, ...orphanAddresses(context), ...orphanNodes(context)];
 }
 
-async function orphanVm(
+/** Reads every VM: one that has lost its marker and its tags is known by its SMBIOS UUID alone. */
+async function orphanVms(context: ReconcileContext, view: RegionView): Promise<readonly Orphan[]> {
+  const isCandidate = new Set(candidates(context, view));
+  const found = view.vms
+    .filter(({ isTemplate }) => !isTemplate)
+    .map(async (vm) => {
+      const config = await configOrError(context, view.region, vm);
+      if (config instanceof PvescalerError) {
+        const mayBeOurs = isCandidate.has(vm) && !isVmGone(config);
+        return mayBeOurs ? [unreadableVm(view.region, vm, config)] : [];
+      }
+      return (isCandidate.has(vm) ? orphanVm : unprovenVm)(context, view.region, config);
+    });
+  return (await Promise.all(found)).flat();
+}
+
+async function configOrError(context: ReconcileContext, region: string, vm: VmSummary) {
+  try {
+    return await context.hypervisor(region).vmConfig(vm, context.readOptions);
+  } catch (error) {
+    if (isMachineError(error)) return error;
+    throw error;
+  }
+}
+
+function unreadableVm(region: string, { vmId }: VmSummary, error: PvescalerError): Orphan {
+  const message = `it may be a machine, but cannot be read: ${error.message}`;
+  return { kind: 'vm-left-alone', region, what: `VM ${vmId}`, message, fixable: false };
+}
+
+/** The VM of a live machine whose marker was removed, or a VM known by its SMBIOS UUID or a pool's tag. */
+function unprovenVm(
   context: ReconcileContext,
   region: string,
-  vm: VmSummary,
-): Promise<readonly Orphan[]> {
-  const config = await context.hypervisor(region).vmConfig(vm, context.readOptions);
-  const what = `VM ${vm.vmId}`;
+  config: VmConfig,
+): readonly Orphan[] {
+  const machine = machineWithUuid(context, config);
+  if (config.isBeingCreated) return [];
+  const message =
+    machine !== undefined && isVmOf(machine, region, config)
+      ? lostMarkerReason(context, machine, config)
+      : leftAloneReason(context, region, config)?.message;
+  return message === undefined ? [] : [unsettled('vm-left-alone', { region, config, message })];
+}
+
+export function isVmOf(
+  { phase, placement }: Machine,
+  region: string,
+  { vmId }: Pick<VmConfig, 'vmId'>,
+): boolean {
+  return placement?.region === region && placement.vmId === vmId && mayHaveVm(phase);
+}
+
+function lostMarkerReason(
+  { settings }: ReconcileContext,
+  { id, phase, placement }: Machine,
+  config: VmConfig,
+): string | undefined {
+  const owner = { cluster: settings.cluster, region: placement?.region ?? '' };
+  const ownership = verifyOwnership({ ...config, configured: true }, owner);
+  if (ownership.owned) return undefined;
+  return `it was made for machine ${id} (${phase}), which can neither change nor delete it: ${ownership.reason}`;
+}
+
+/** A person has to decide whose it is. */
+function unsettled(
+  kind: 'vm-left-alone' | 'damaged-marker',
+  vm: { readonly region: string; readonly config: VmConfig; readonly message: string },
+): Orphan {
+  const { region, config, message } = vm;
+  const commands = ['adopt', 'forget'].map((verb) => `pvescaler orphans ${verb} ${config.vmId}`);
+  return { kind, region, what: `VM ${config.vmId}`, message, fixable: false, commands };
+}
+
+function orphanVm(context: ReconcileContext, region: string, config: VmConfig): readonly Orphan[] {
+  const what = `VM ${config.vmId}`;
   if (config.isBeingCreated) {
     const message = `locked (${config.lock ?? ''}) and unnamed on ${config.host}: being created, or left by a task that died`;
     return [{ kind: 'half-made-vm', region, what, message, fixable: false }];
@@ -89,7 +168,7 @@ async function orphanVm(
   const leftAlone = leftAloneReason(context, region, config);
   if (leftAlone !== undefined) {
     const kind = leftAlone.reason === 'MarkerDamaged' ? 'damaged-marker' : 'vm-left-alone';
-    return [{ kind, region, what, message: leftAlone.message, fixable: false }];
+    return [unsettled(kind, { region, config, message: leftAlone.message })];
   }
   const ownership = ownershipOf(context, region, config);
   if (!ownership.owned) return [];

@@ -242,6 +242,18 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       expect(await readConfig(vm)).toMatchObject({ description: 'again', isProtected: false });
     });
 
+    it('set the tags together with the description, and remove all of them', async () => {
+      const { hypervisor, underTest, createVm, readConfig } = fixture();
+      const vm = await createVm();
+      for (const tags of [['b', 'c'], []]) {
+        const { digest } = await readConfig(vm);
+        await underTest.advanceUntil(hypervisor.setDescription(vm, 'notes', { tags, digest }));
+        const changed = await readConfig(vm);
+        expect(changed.description).toBe('notes');
+        expect(changed.tags).toEqual(tags);
+      }
+    });
+
     it('are refused with the digest of an older configuration', async () => {
       const { hypervisor, underTest, createVm, readConfig, vmSpec } = fixture();
       const vm = await createVm();

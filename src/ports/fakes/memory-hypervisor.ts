@@ -8,6 +8,7 @@ import type {
   ChangeOptions,
   CloneVmOrder,
   CreateVmOrder,
+  DescriptionOptions,
   GuestCommand,
   Hypervisor,
   ImageOrder,
@@ -168,13 +169,11 @@ export class MemoryHypervisor implements Hypervisor {
     return this.#onVm('ejectSeed', vm, { options, work });
   }
 
-  setDescription(
-    vm: VmRef,
-    description: string,
-    options: ChangeOptions & { readonly removeProtection?: boolean },
-  ) {
-    const remove = options.removeProtection === true ? ['protection'] : [];
-    const change = { set: { description }, remove, digest: options.digest };
+  setDescription(vm: VmRef, description: string, options: DescriptionOptions) {
+    const { removeProtection = false, tags, digest } = options;
+    const remove = removeProtection ? ['protection'] : [];
+    const set = { description, ...(tags !== undefined && { tags: tags.join(';') }) };
+    const change = { set, remove, digest };
     const work = () => this.#operations.configure(vm, change);
     return this.#onVm('setDescription', vm, { options, work });
   }

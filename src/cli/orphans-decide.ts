@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// `orphans adopt` and `orphans forget`: a person decides whose a VM is that nothing proves to be ours.
+import type { Command } from 'commander';
+import type { VmDecision } from '../fleet/index.ts';
+import { isVmIntent } from '../model/intent.ts';
+import { isErrorCode } from '../ports/error-codes.ts';
+import { deserializeError, InvalidRequest } from '../ports/errors.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import type { CommandHost } from './context.ts';
+import { formatTable } from './format-table.ts';
+import { runUntilDone } from './run-until-done.ts';
+import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
+import { withFleet } from './with-fleet.ts';
+
+interface DecideOptions extends ConfigOptions, TimeoutOptions {
+  readonly region?: string;
+  readonly pool?: string;
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+export function addOrphansAdopt(parent: Command, host: CommandHost): void {
+  const command = parent
+    .command('adopt')
+    .description('make a VM a machine: write the marker that proves that pvescaler may change it')
+    .option('--pool <name>', 'pool of a VM that was never a machine');
+  addDecision(command, host, 'adopt');
+}
+
+export function addOrphansForget(parent: Command, host: CommandHost): void {
+  const command = parent
+    .command('forget')
+    .description('never change or list a VM again: remove the marker and the tags of pvescaler');
+  addDecision(command, host, 'forget');
+}
+
+function addDecision(command: Command, host: CommandHost, kind: VmDecision['kind']): void {
+  withTimeoutOption(command)
+    .argument('<vmid>', 'id of the VM')
+    .option('--region <name>', 'region of the VM, if several have the id')
+    .option('--yes', 'do it; without it the VM is only shown')
+    .option('--json', 'print JSON');
+  withConfigOptions(command).action((vmId: string, options: DecideOptions) =>
+    withFleet(host, options, {
+      access: 'drive',
+      use: (open) => decide(host, open, { kind, vmId, options }),
+    }),
+  );
+}
+
+interface Decision {
+  readonly kind: VmDecision['kind'];
+  readonly vmId: string;
+  readonly options: DecideOptions;
+}
+
+async function decide(
+  host: CommandHost,
+  open: OpenFleet,
+  { kind, vmId, options }: Decision,
+): Promise<void> {
+  const { region, pool, yes = false } = options;
+  const plan = await open.fleet.planVmDecision({ kind, vmId: parseVmId(vmId), region, pool });
+  if (yes) await carryOut(host, open, { plan, timeoutMs: parseTimeoutMs(options) });
+  host.context.out(options.json === true ? toJson(plan, yes) : render(plan, yes));
+}
+
+interface PlannedDecision {
+  readonly plan: VmDecision;
+  readonly timeoutMs: number | undefined;
+}
+
+async function carryOut(
+  host: CommandHost,
+  open: OpenFleet,
+  { plan, timeoutMs }: PlannedDecision,
+): Promise<void> {
+  let id: string | undefined;
+  const find = async () => {
+    const intents = await open.store.intents.list();
+    return intents.map(({ value }) => value).find((intent) => intent.id === id);
+  };
+  await runUntilDone(host, open, {
+    regions: [plan.region],
+    timeoutMs,
+    isUnfinished: () => false,
+    submit: async () => {
+      id = await open.fleet.requestVmDecision(plan);
+    },
+    isDone: async () => (await find())?.state !== 'open',
+  });
+  const intent = await find();
+  if (intent === undefined || !isVmIntent(intent) || intent.failure === undefined) return;
+  const { code, message } = intent.failure;
+  throw deserializeError({
+    code: isErrorCode(code) ? code : 'TASK_FAILED',
+    message,
+    hint: 'Nothing was changed. Run the command again.',
+    facts: {},
+  });
+}
+
+function toJson({ kind, region, pool, vm }: VmDecision, isDone: boolean): string {
+  const { vmId, host, name, tags, smbiosUuid } = vm;
+  const shown = { kind, region, vmId, host, name, tags, smbiosUuid, pool, done: isDone };
+  return `${JSON.stringify(shown, null, 2)}\n`;
+}
+
+function render({ kind, region, pool, vm }: VmDecision, isDone: boolean): string {
+  const rows = [
+    ['vm', `${region}/${vm.vmId}`],
+    ['name', vm.name ?? ''],
+    ['host', vm.host],
+    ['tags', vm.tags.join(', ')],
+    ['smbios uuid', vm.smbiosUuid ?? ''],
+    ['notes', (vm.description ?? '').split('\n').join(' | ')],
+  ];
+  return `${formatTable(rows)}${outcome(kind, { vmId: vm.vmId, pool, isDone })}\n`;
+}
+
+interface Outcome {
+  readonly vmId: number;
+  readonly pool: string;
+  readonly isDone: boolean;
+}
+
+function outcome(kind: VmDecision['kind'], { vmId, pool, isDone }: Outcome): string {
+  if (!isDone) return `nothing was changed; add --yes to ${kind} VM ${vmId}`;
+  return kind === 'adopt'
+    ? `VM ${vmId} is a machine of pool ${pool}`
+    : `VM ${vmId} is forgotten: pvescaler never changes it`;
+}
+
+function parseVmId(text: string): number {
+  if (/^[1-9]\d{2,8}$/.test(text)) return Number(text);
+  throw new InvalidRequest('USAGE', `'${text}' is not a VM id`);
+}

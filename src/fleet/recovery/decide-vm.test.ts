@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { formatMarker, readMarker, withoutMarker } from '../../model/marker.ts';
+import { aMachineId } from '../../ports/fakes/sample-records.ts';
+import { CLUSTER, REGION } from '../testing/settings.ts';
+import {
+  aTestFleet,
+  machinesIn,
+  onePass,
+  REASON,
+  reachPhase,
+  runPasses,
+  type TestFleet,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
+
+function optionsOf({ hypervisor }: TestFleet, vmId: number): Map<string, string> {
+  return hypervisor.state.vms.get(vmId)!.options;
+}
+
+/** As a person who edits the notes: the digest changes with it. */
+function edit({ hypervisor }: TestFleet, vmId: number, options: Record<string, string>): void {
+  const vm = hypervisor.state.vms.get(vmId)!;
+  for (const [name, value] of Object.entries(options)) vm.options.set(name, value);
+  vm.revision += 1;
+}
+
+function putVm({ hypervisor }: TestFleet, vmId: number, options: Record<string, string>): void {
+  hypervisor.state.vms.set(vmId, {
+    vmId,
+    host: 'pve1',
+    options: new Map(Object.entries({ name: 'theirs', scsi0: 'local-lvm:x,size=1M', ...options })),
+    revision: 1,
+    startedAt: undefined,
+  });
+}
+
+async function aMachineWithoutMarker() {
+  const testFleet = aTestFleet();
+  const machine = await reachPhase(testFleet, 'ready');
+  await untilAtRest(testFleet.fleet, testFleet);
+  const { vmId } = machine.placement!;
+  edit(testFleet, vmId, { description: 'my own notes' });
+  return { testFleet, machine, vmId };
+}
+
+async function decide(
+  { fleet, store, ...rest }: TestFleet,
+  request: Parameters<TestFleet['fleet']['planVmDecision']>[0],
+) {
+  const intent = await fleet.requestVmDecision(await fleet.planVmDecision(request));
+  await runPasses({ fleet, store, ...rest }, 2);
+  const done = (await store.intents.list()).find(({ value }) => value.id === intent);
+  return done?.value;
+}
+
+describe('a machine whose marker was removed', () => {
+  it('is listed with the commands that settle it, while it is live and after it was deleted', async () => {
+    const { testFleet, machine, vmId } = await aMachineWithoutMarker();
+    const commands = [`pvescaler orphans adopt ${vmId}`, `pvescaler orphans forget ${vmId}`];
+    const expected = { kind: 'vm-left-alone', what: `VM ${vmId}`, fixable: false, commands };
+    expect(await testFleet.fleet.orphans()).toMatchObject([expected]);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(testFleet.hypervisor.state.vms.has(vmId)).toBe(true);
+    const left = await testFleet.store.journal.read({ machine: machine.id });
+    expect(left.find(({ reason }) => reason === 'VmLeftBehind')?.message).toContain(commands[0]);
+    expect(await testFleet.fleet.orphans()).toMatchObject([
+      { ...expected, message: expect.stringContaining(machine.id) },
+    ]);
+  });
+
+  it('gets a new marker by adopt, and can then be deleted', async () => {
+    const { testFleet, machine, vmId } = await aMachineWithoutMarker();
+    expect(await decide(testFleet, { kind: 'adopt', vmId })).toMatchObject({ state: 'done' });
+    expect(optionsOf(testFleet, vmId).get('description')).toMatch(/^my own notes\npvescaler\/v1 /);
+    expect(await testFleet.fleet.orphans()).toEqual([]);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ id: machine.id, phase: 'ready' }]);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(testFleet.hypervisor.state.vms.has(vmId)).toBe(false);
+  });
+
+  it('is a machine again by adopt after it was deleted', async () => {
+    const { testFleet, machine, vmId } = await aMachineWithoutMarker();
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await decide(testFleet, { kind: 'adopt', vmId })).toMatchObject({ state: 'done' });
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { id: machine.id, phase: 'ready', placement: { vmId } },
+    ]);
+    expect(await testFleet.fleet.orphans()).toEqual([]);
+  });
+
+  it('is not forgotten while its machine is live, but afterwards', async () => {
+    const { testFleet, vmId } = await aMachineWithoutMarker();
+    await expect(testFleet.fleet.planVmDecision({ kind: 'forget', vmId })).rejects.toMatchObject({
+      code: 'VM_NOT_OWNED',
+    });
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await decide(testFleet, { kind: 'forget', vmId })).toMatchObject({ state: 'done' });
+    expect(optionsOf(testFleet, vmId).get('description')).toBe(withoutMarker('my own notes'));
+    expect(optionsOf(testFleet, vmId).get('tags')).toBe('');
+    expect(await testFleet.fleet.orphans()).toEqual([]);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(testFleet.hypervisor.state.vms.has(vmId)).toBe(true);
+  });
+});
+
+describe('a VM that looks like a machine', () => {
+  const copyOf = (marker: string) => ({ description: marker, tags: 'pvescaler;mine' });
+
+  it.each([
+    ['the tag pvescaler', 500, { tags: 'pvescaler' }],
+    ['the tag ca-group-workers', 500, { tags: 'ca-group-workers' }],
+    ["an id in the region's range 1250-1299", 1_260, {}],
+  ])('and has %s is listed', async (reason, vmId, options) => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, vmId, options);
+    expect(await testFleet.fleet.orphans()).toMatchObject([
+      { kind: 'vm-left-alone', what: `VM ${vmId}`, message: expect.stringContaining(reason) },
+    ]);
+  });
+
+  it('only by a tag that other VMs may have, or by nothing, is not listed', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, 500, { tags: 'prod' });
+    putVm(testFleet, 501, { smbios1: `uuid=${aMachineId(7)}` });
+    expect(await testFleet.fleet.orphans()).toEqual([]);
+  });
+
+  it('is a copy of a machine: it is listed, adopted with a pool, and gets its own machine', async () => {
+    const testFleet = aTestFleet();
+    const machine = await reachPhase(testFleet, 'ready');
+    const marker = optionsOf(testFleet, machine.placement!.vmId).get('description') ?? '';
+    putVm(testFleet, 500, { ...copyOf(marker), smbios1: `uuid=${aMachineId(7)}` });
+    expect(await testFleet.fleet.orphans()).toMatchObject([
+      { what: 'VM 500', message: expect.stringContaining('a copy of VM') },
+    ]);
+    const adopt = { kind: 'adopt', vmId: 500 } as const;
+    await expect(testFleet.fleet.planVmDecision(adopt)).rejects.toMatchObject({
+      code: 'REQUEST_INVALID',
+      hint: expect.stringContaining('--pool: workers'),
+    });
+    expect(await decide(testFleet, { ...adopt, pool: 'workers' })).toMatchObject({ state: 'done' });
+    expect((await machinesIn(testFleet.store)).map(({ id }) => id)).toContain(aMachineId(7));
+    expect(readMarker(optionsOf(testFleet, 500).get('description'))).toMatchObject({
+      kind: 'marked',
+      marker: { cluster: CLUSTER, region: REGION, machine: aMachineId(7), vmId: 500 },
+    });
+    expect(optionsOf(testFleet, 500).get('tags')).toContain('mine');
+  });
+
+  it('is not adopted while its machine has another VM', async () => {
+    const testFleet = aTestFleet();
+    const { id } = await reachPhase(testFleet, 'ready');
+    putVm(testFleet, 500, { smbios1: `uuid=${id}` });
+    expect(await testFleet.fleet.orphans()).toMatchObject([{ what: 'VM 500' }]);
+    const adopt = testFleet.fleet.planVmDecision({ kind: 'adopt', vmId: 500, pool: 'workers' });
+    await expect(adopt).rejects.toMatchObject({ code: 'VM_NOT_OWNED' });
+  });
+
+  it('and belongs to another cluster is neither listed, adopted nor forgotten', async () => {
+    const testFleet = aTestFleet();
+    const description = formatMarker({
+      cluster: 'another',
+      pool: 'workers',
+      machine: aMachineId(7),
+      vmId: 1_260,
+      createdAtSeconds: 1,
+      addresses: [],
+    });
+    putVm(testFleet, 1_260, { description, tags: 'pvescaler', smbios1: `uuid=${aMachineId(7)}` });
+    expect(await testFleet.fleet.orphans()).toEqual([]);
+    for (const kind of ['adopt', 'forget'] as const) {
+      const plan = testFleet.fleet.planVmDecision({ kind, vmId: 1_260, pool: 'workers' });
+      await expect(plan).rejects.toMatchObject({ code: 'VM_NOT_OWNED' });
+    }
+  });
+
+  it('and was changed after it was shown stays as it is', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, 1_260, { smbios1: `uuid=${aMachineId(7)}` });
+    for (const kind of ['adopt', 'forget'] as const) {
+      const plan = await testFleet.fleet.planVmDecision({ kind, vmId: 1_260, pool: 'workers' });
+      await testFleet.fleet.requestVmDecision(plan);
+      edit(testFleet, 1_260, { name: `${kind}-renamed` });
+      await runPasses(testFleet, 2);
+    }
+    const intents = (await testFleet.store.intents.list()).map(({ value }) => value);
+    expect(intents).toMatchObject([
+      { state: 'done', failure: { code: 'VM_CHANGED' } },
+      { state: 'done', failure: { code: 'VM_CHANGED' } },
+    ]);
+    expect(optionsOf(testFleet, 1_260).has('description')).toBe(false);
+  });
+
+  it('is forgotten once when the response to the change was lost', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, 1_260, { tags: 'pvescaler;mine' });
+    testFleet.hypervisor.dropResponse('setDescription');
+    const plan = await testFleet.fleet.planVmDecision({ kind: 'forget', vmId: 1_260 });
+    await testFleet.fleet.requestVmDecision(plan);
+    await runPasses(testFleet, 4);
+    expect((await testFleet.store.intents.list()).map(({ value }) => value)).toMatchObject([
+      { state: 'done' },
+    ]);
+    expect(optionsOf(testFleet, 1_260).get('tags')).toBe('mine');
+    await onePass(testFleet.fleet, testFleet);
+    expect(await testFleet.fleet.orphans()).toEqual([]);
+  });
+});
