@@ -39,8 +39,9 @@ function render(pools: readonly PoolStatus[]): string {
   return formatTable([['POOL', 'TARGET', 'READY', 'DELETING', 'FAILED', 'LIMITS', ''], ...rows]);
 }
 
-function remark({ name, lost, backoff }: PoolStatus): string {
+function remark({ name, missing, lost, backoff }: PoolStatus): string {
   const remarks = [
+    ...(missing === 0 ? [] : [`VMs of ${missing} more machines are gone: see orphans`]),
     ...(lost === undefined
       ? []
       : [

@@ -145,6 +145,8 @@ export interface Machine {
   /** Failed attempts of the current phase. */
   readonly attempts: number;
   readonly failure?: MachineFailure;
+  /** Since when the VM of a ready machine has been missing. */
+  readonly missingSince?: number;
   /** Why it is being, or was, deleted. Set when the deletion is decided. */
   readonly deletionReason?: string;
 }

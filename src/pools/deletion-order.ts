@@ -5,6 +5,8 @@ import type { Member } from './limits.ts';
 
 /** What is known of a machine beside its record. Absent: unknown, which is no reason to remove it. */
 export interface MemberHealth {
+  /** Its VM is not in the view of its region. */
+  readonly isVmMissing?: boolean | undefined;
   readonly isHostDown?: boolean | undefined;
   /** False also when the Node of a machine that had one does not exist. */
   readonly isNodeReady?: boolean | undefined;

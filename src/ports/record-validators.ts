@@ -118,6 +118,7 @@ const machine = object<Machine>({
   providerId: optional(string),
   attempts: integer,
   failure: optional(object<MachineFailure>({ code: string, message: string, at: number, phase })),
+  missingSince: optional(number),
   deletionReason: optional(string),
 });
 

@@ -105,11 +105,18 @@ function limitFailure(
 ): MachineFailure | undefined {
   const pool = context.pool(name);
   if (pool === undefined) return undefined;
-  const members = context.records.membersOf(name).filter(({ phase }) => phase !== undefined);
+  const members = context.records
+    .membersOf(name)
+    .filter(({ id, phase }) => phase !== undefined && !isVmMissing(context, id));
   const refusal = checkLimits(pool, { members, count: 1, size });
   if (refusal === undefined) return undefined;
   const { message } = refusal;
   return { code: 'POOL_AT_MAXIMUM', message, at: context.now, phase: 'requested' };
+}
+
+/** Its VM is gone; the record is kept for a while. */
+function isVmMissing({ records }: ReconcileContext, id: MachineId): boolean {
+  return records.find(id)?.missingSince !== undefined;
 }
 
 async function requestDeletion(

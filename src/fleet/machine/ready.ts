@@ -63,6 +63,7 @@ export function isSettled(context: ReconcileContext, machine: Machine): boolean 
     machine.task === undefined &&
     isUnchangedInView(context, machine) &&
     !context.state.missingSince.has(machine.id) &&
+    machine.missingSince === undefined &&
     context.records.pool(machine.pool).lost === undefined &&
     isPowerSettled(context, machine) &&
     isNodeSettled(context, machine) &&
@@ -118,7 +119,7 @@ async function handleStoppedVm(
   ownVm: OwnVm,
 ): Promise<ReconcileResult> {
   const { context, machine } = reconcile;
-  context.state.missingSince.delete(reconcile.id);
+  await clearMissing(reconcile);
   const { lock } = ownVm.config;
   const since = await recordStopped(reconcile, lock);
   // Set by a person, a backup or a migration. The VM may be started by the holder of the lock.
@@ -173,9 +174,15 @@ async function restart(reconcile: MachineReconcile): Promise<ReconcileResult> {
   return startVm(reconcile);
 }
 
+async function clearMissing(reconcile: MachineReconcile): Promise<void> {
+  reconcile.context.state.missingSince.delete(reconcile.id);
+  if (reconcile.machine.missingSince === undefined) return;
+  await reconcile.update({ missingSince: undefined });
+}
+
 async function maintain(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { context, id } = reconcile;
-  context.state.missingSince.delete(id);
+  await clearMissing(reconcile);
   context.state.stoppedSince.delete(id);
   await recordMissingNode(context, reconcile.machine);
   const result = await maintainNode(reconcile);
@@ -223,10 +230,13 @@ async function handleMissingVm(
   reconcile: MachineReconcile,
   { why, isTakenOver }: MissingVm,
 ): Promise<ReconcileResult> {
-  const { context, id, placement } = reconcile;
+  const { context, id, placement, machine } = reconcile;
   const { missingSince } = context.state;
-  const since = missingSince.get(id) ?? context.now;
+  // In the record too: a command that ends soon must not begin to wait anew each time.
+  const since = missingSince.get(id) ?? Math.min(machine.missingSince ?? context.now, context.now);
   missingSince.set(id, since);
+  if (machine.missingSince === undefined && !isTakenOver)
+    await reconcile.update({ missingSince: since });
   if (context.now - since < context.settings.lostAfterMs) return requeue(MISSING_RECHECK_MS, why);
   const mayDelete = isTakenOver ? mayDeleteLost : mayDeleteWithoutVm;
   if (!(await mayDelete(reconcile))) return DONE;

@@ -25,13 +25,21 @@ import type { UsageIndex } from './usage-index.ts';
 export type MachineChanges = Partial<
   Omit<
     Machine,
-    'id' | 'phase' | 'phaseSince' | 'task' | 'seedVolume' | 'failure' | 'deletionReason'
+    | 'id'
+    | 'phase'
+    | 'phaseSince'
+    | 'task'
+    | 'seedVolume'
+    | 'failure'
+    | 'deletionReason'
+    | 'missingSince'
   >
 > & {
   readonly failure?: MachineFailure | undefined;
   readonly deletionReason?: string | undefined;
   readonly task?: TaskInProgress | undefined;
   readonly seedVolume?: string | undefined;
+  readonly missingSince?: number | undefined;
 };
 
 export class Records {
@@ -175,13 +183,17 @@ export class Records {
 }
 
 function changed(machine: Machine, changes: MachineChanges): Machine {
-  const { task, seedVolume, failure, deletionReason, ...rest } = { ...machine, ...changes };
+  const { task, seedVolume, failure, deletionReason, missingSince, ...rest } = {
+    ...machine,
+    ...changes,
+  };
   return {
     ...rest,
     ...(task !== undefined && { task }),
     ...(seedVolume !== undefined && { seedVolume }),
     ...(failure !== undefined && { failure }),
     ...(deletionReason !== undefined && { deletionReason }),
+    ...(missingSince !== undefined && { missingSince }),
   };
 }
 

@@ -18,7 +18,7 @@ import type { Random } from '../../ports/random.ts';
 import type { Store } from '../../ports/store.ts';
 import { type FleetView, RecordCache } from '../records/record-cache.ts';
 import { newMachineId } from '../records/records.ts';
-import type { ReadHealth } from './member-health.ts';
+import type { HealthOf, ReadHealth } from './member-health.ts';
 
 export interface FleetClient {
   /** The records in memory, read-only. Writes of other processes are visible after `refresh`. */
@@ -109,14 +109,22 @@ class Requests {
   }
 
   async #request(name: string, count: number, why: RequestReason): Promise<Accepted> {
-    const pool = this.#pool(name);
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
+    const members = this.#cache.index.membersOf(name);
+    return this.#create(this.#pool(name), { members, count }, why);
+  }
+
+  async #create(
+    pool: PoolLimits,
+    { members, count }: Pick<GrowthRequest, 'members' | 'count'>,
+    why: RequestReason,
+  ): Promise<Accepted> {
     if (count === 0) return NOTHING;
     const size = why.size ?? pool.size;
-    requireWithinLimits(pool, { members: this.#cache.index.membersOf(name), count, size });
+    requireWithinLimits(pool, { members, count, size });
     const { random } = this.#options;
     const machines = Array.from({ length: count }, () => newMachineId(random));
-    return this.#write({ ...this.#common(name, why), kind: 'create', machines, size }, why);
+    return this.#write({ ...this.#common(pool.name, why), kind: 'create', machines, size }, why);
   }
 
   async #remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
@@ -141,24 +149,38 @@ class Requests {
         `pool ${name} keeps at least ${pool.limits.min} machines`,
       );
     }
-    const members = this.#cache.index.membersOf(name);
-    if (members.length <= size) return this.#request(name, size - members.length, why);
-    const machines = await this.#chooseToDelete(name, size, why);
+    const mayDiffer = size > 0 && this.#cache.index.membersOf(name).length > 0;
+    const healthOf = mayDiffer ? await this.#readHealth(why) : undefined;
+    const members = this.#existingMembers(name, healthOf);
+    if (members.length <= size)
+      return this.#create(pool, { members, count: size - members.length }, why);
+    const machines = this.#chooseToDelete(members, size, healthOf);
     if (machines.length === 0) return NOTHING;
     return this.#write({ ...this.#common(name, why), kind: 'delete', machines }, why);
   }
 
-  /** The machines beyond `size`, the least useful first. */
-  async #chooseToDelete(
-    name: string,
-    size: number,
-    { signal }: RequestReason,
-  ): Promise<readonly MachineId[]> {
-    const { machines, index } = this.#cache;
-    const healthOf = size === 0 ? undefined : await this.#options.readHealth?.(signal);
+  async #readHealth({ signal }: RequestReason): Promise<HealthOf | undefined> {
+    const healthOf = await this.#options.readHealth?.(signal);
     // Reading regions and cluster may have taken long.
     if (healthOf !== undefined) await this.#cache.refresh();
+    return healthOf;
+  }
+
+  /** Without the machines whose VM is gone: their records are kept for a while. */
+  #existingMembers(name: string, healthOf: HealthOf | undefined): readonly Member[] {
+    const { machines, index } = this.#cache;
     const members = index.membersOf(name);
+    if (healthOf === undefined) return members;
+    return members.filter(({ id }) => healthOf(machines.get(id)).isVmMissing !== true);
+  }
+
+  /** The machines beyond `size`, the least useful first. */
+  #chooseToDelete(
+    members: readonly Member[],
+    size: number,
+    healthOf: HealthOf | undefined,
+  ): readonly MachineId[] {
+    const { machines } = this.#cache;
     return sortForDeletion(members, (id) => healthOf?.(machines.get(id)) ?? {})
       .slice(0, Math.max(0, members.length - size))
       .map(({ id }) => id);

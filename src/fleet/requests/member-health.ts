@@ -10,7 +10,7 @@ import { vmsById } from '../context/taken.ts';
 
 /** Reads what this process can read now. What it cannot read is unknown. */
 export type ReadHealth = (signal: AbortSignal | undefined) => Promise<HealthOf>;
-type HealthOf = (machine: Machine | undefined) => MemberHealth;
+export type HealthOf = (machine: Machine | undefined) => MemberHealth;
 
 export async function readMemberHealth(
   options: Pick<FleetOptions, 'hypervisors' | 'cluster' | 'clock'>,
@@ -21,12 +21,23 @@ export async function readMemberHealth(
     readNodes(options, signal),
   ]);
   return (machine) => ({
+    isVmMissing: machine === undefined ? undefined : isVmMissing(machine, views),
     isHostDown: machine === undefined ? undefined : isHostDown(machine, views),
     isNodeReady:
       machine?.nodeName === undefined || nodes === undefined
         ? undefined
         : nodes.get(machine.nodeName)?.ready === true,
   });
+}
+
+/** Only of ready machines: a VM that was just created may be newer than the view. */
+function isVmMissing(
+  { phase, placement }: Machine,
+  views: ReadonlyMap<string, RegionView>,
+): boolean | undefined {
+  const view = placement === undefined ? undefined : views.get(placement.region);
+  if (phase !== 'ready' || placement === undefined || view === undefined) return undefined;
+  return !vmsById(view).has(placement.vmId);
 }
 
 /** A host that is not in the view was removed from its cluster. */

@@ -12,6 +12,8 @@ import {
   onePass,
   phasesIn,
   REASON,
+  reachPhase,
+  runPasses,
   untilAtRest,
 } from '../testing/test-fleet.ts';
 
@@ -275,5 +277,48 @@ describe('request: the cpu and memory limits of a pool', () => {
   it('a limit of 0 means no limit', async () => {
     const { fleet } = withLimits({});
     expect((await fleet.request('workers', 10, REASON)).machines).toHaveLength(10);
+  });
+});
+
+describe('a machine whose VM was deleted by a person', () => {
+  it('is not counted as ready, and the pool is scaled to what is requested', async () => {
+    const testFleet = aTestFleet();
+    const machine = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    testFleet.hypervisor.state.vms.delete(machine.placement!.vmId);
+    expect((await testFleet.fleet.scaleTo('workers', 1, REASON)).machines).toHaveLength(1);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const { pools } = await testFleet.fleet.status();
+    expect(pools).toMatchObject([{ target: 1, ready: 1, missing: 1 }]);
+    expect((await testFleet.fleet.scaleTo('workers', 1, REASON)).machines).toEqual([]);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
+  });
+
+  it('ends after a while, also when no process runs for that long', async () => {
+    const settings = someSettings();
+    const testFleet = aTestFleet(settings);
+    const machine = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    testFleet.hypervisor.state.vms.delete(machine.placement!.vmId);
+    for (let run = 0; run < 4; run += 1) {
+      const fleet = aFleet({ ...testFleet, settings, seed: 10 + run });
+      await runPasses({ ...testFleet, fleet }, 2);
+      await testFleet.clock.advance(settings.lostAfterMs / 3);
+    }
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('is ready again when its VM is back', async () => {
+    const testFleet = aTestFleet();
+    const machine = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const { vms } = testFleet.hypervisor.state;
+    const vm = vms.get(machine.placement!.vmId)!;
+    vms.delete(vm.vmId);
+    await runPasses(testFleet, 2);
+    expect((await testFleet.fleet.status()).pools).toMatchObject([{ ready: 0, missing: 1 }]);
+    vms.set(vm.vmId, vm);
+    await runPasses(testFleet, 2);
+    expect((await testFleet.fleet.status()).pools).toMatchObject([{ ready: 1, missing: 0 }]);
   });
 });

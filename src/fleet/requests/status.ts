@@ -13,6 +13,8 @@ export interface PoolStatus {
   /** Machines that exist and are not being deleted, plus those requested and not yet created. */
   readonly target: number;
   readonly ready: number;
+  /** Ready machines whose VM is gone. They are neither in `ready` nor in `target`. */
+  readonly missing: number;
   readonly failed: number;
   readonly deleting: number;
   /** Only while it lasts. */
@@ -29,6 +31,10 @@ export interface FleetStatus {
   readonly driver: string | undefined;
 }
 
+function isVmMissing({ phase, missingSince }: Machine): boolean {
+  return phase === 'ready' && missingSince !== undefined;
+}
+
 export async function readStatus(
   { store, clock, settings }: FleetOptions,
   cache: RecordCache,
@@ -40,13 +46,15 @@ export async function readStatus(
   const pools = Object.values(settings.pools).map(({ name, limits }): PoolStatus => {
     const own = cache.index.machinesOf(name);
     const count = (phase: Machine['phase']) => own.filter((one) => one.phase === phase).length;
+    const missing = own.filter(isVmMissing).length;
     const { backoff, lost } = cache.pools.get(name) ?? {};
     const heldBack = lost?.machines.filter((id) => cache.machines.get(id)?.phase === 'ready') ?? [];
     return {
       name,
       ...limits,
-      target: cache.index.membersOf(name).length,
-      ready: count('ready'),
+      target: cache.index.membersOf(name).length - missing,
+      ready: count('ready') - missing,
+      missing,
       failed: count('failed'),
       deleting: count('deleting') + count('draining'),
       backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,
