@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import type { PoolStatus } from '../fleet/index.ts';
+import type { FleetStatus, PoolStatus, RemovedPool } from '../fleet/index.ts';
+import { countsTowardsTarget } from '../model/machine.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { formatTable } from './format-table.ts';
@@ -17,16 +18,35 @@ export function addPools(parent: Command, host: CommandHost): void {
       withFleet(host, options, {
         access: 'read',
         use: async ({ fleet }) => {
-          const { pools } = await fleet.status();
-          host.context.out(
-            options.json === true ? `${JSON.stringify(pools, null, 2)}\n` : render(pools),
-          );
+          const status = await fleet.status();
+          host.context.out(options.json === true ? toJson(status) : render(status));
         },
       }),
     );
 }
 
-function render(pools: readonly PoolStatus[]): string {
+function toJson({ pools, removedPools }: FleetStatus): string {
+  const removed = removedPools.map(({ name, machines }) => ({
+    name,
+    inConfig: false,
+    machines: machines.map(({ id }) => id),
+  }));
+  const shown = [...pools.map((pool) => ({ ...pool, inConfig: true })), ...removed];
+  return `${JSON.stringify(shown, null, 2)}\n`;
+}
+
+function countIn({ machines }: RemovedPool, ...phases: readonly string[]): string {
+  return String(machines.filter(({ phase }) => phases.includes(phase)).length);
+}
+
+function renderRemoved(pool: RemovedPool): readonly string[] {
+  const target = pool.machines.filter(({ phase }) => countsTowardsTarget(phase)).length;
+  const deleting = countIn(pool, 'deleting', 'draining');
+  const text = 'not in the config: see orphans for the commands that delete its machines';
+  return [pool.name, String(target), countIn(pool, 'ready'), deleting, '0', '', text];
+}
+
+function render({ pools, removedPools }: FleetStatus): string {
   const rows = pools.map((pool) => [
     pool.name,
     String(pool.target),
@@ -36,7 +56,8 @@ function render(pools: readonly PoolStatus[]): string {
     `${pool.min}-${pool.max}`,
     remark(pool),
   ]);
-  return formatTable([['POOL', 'TARGET', 'READY', 'DELETING', 'FAILED', 'LIMITS', ''], ...rows]);
+  const header = ['POOL', 'TARGET', 'READY', 'DELETING', 'FAILED', 'LIMITS', ''];
+  return formatTable([header, ...rows, ...removedPools.map(renderRemoved)]);
 }
 
 function remark({ name, missing, lost, backoff }: PoolStatus): string {

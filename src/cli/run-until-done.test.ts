@@ -29,6 +29,7 @@ const STUCK: Machine = {
 const READY: Machine = { ...STUCK, phase: 'ready', id: `${STUCK.id.slice(0, -1)}2` as MachineId };
 const STATUS: FleetStatus = {
   pools: [],
+  removedPools: [],
   machines: [STUCK, READY],
   openIntents: 0,
   driver: 'other',

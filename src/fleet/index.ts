@@ -6,6 +6,7 @@ export { ReportedForecast } from './capacity/reported-forecast.ts';
 export { DriverRegistry } from './context/driver-lease.ts';
 export type { JoinSettings, TokenSettings } from './context/join-settings.ts';
 export type { FleetOptions } from './context/options.ts';
+export type { RemovedPool } from './context/removed-pools.ts';
 export type {
   FleetSettings,
   ImageSettings,

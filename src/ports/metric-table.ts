@@ -90,6 +90,11 @@ export const METRICS = {
     labels: ['pool'],
     help: 'Machines that seem lost and are not deleted, because they are too many at once; `pvescaler pool confirm-lost` deletes them.',
   }),
+  pvescaler_removed_pool_machines: metric({
+    type: 'gauge',
+    labels: ['pool'],
+    help: 'Machines of a pool that is not in the config any more; pvescaler orphans lists the commands that delete them.',
+  }),
   pvescaler_intents_open: metric({
     type: 'gauge',
     labels: [],

@@ -12,7 +12,7 @@ interface GaugeInput {
 }
 
 export function setGauges(meters: Meters, { status, lastPass, now }: GaugeInput): void {
-  const { pools, machines, openIntents } = status;
+  const { pools, removedPools, machines, openIntents } = status;
   meters.set('pvescaler_machines', machinesByPhase(pools, machines));
   meters.set('pvescaler_intents_open', [{ labels: {}, value: openIntents }]);
   meters.set(
@@ -31,6 +31,13 @@ export function setGauges(meters: Meters, { status, lastPass, now }: GaugeInput)
     pools.map(({ name, lost }) => ({
       labels: { pool: name },
       value: lost?.machines.length ?? 0,
+    })),
+  );
+  meters.set(
+    'pvescaler_removed_pool_machines',
+    removedPools.map(({ name, machines: left }) => ({
+      labels: { pool: name },
+      value: left.length,
     })),
   );
   setBackoff(meters, pools, now);

@@ -15,6 +15,7 @@ import type { HostJobs } from '../context/host-jobs.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
+import { deleteCommand, removedPools } from '../context/removed-pools.ts';
 import { withoutSameRegions } from '../context/same-proxmox.ts';
 import { isSettled } from '../machine/ready.ts';
 import { placeRequested } from '../machine/requested.ts';
@@ -68,6 +69,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const { context, stale } = await readAll(options, parts);
   parts.onContext(context);
   await recordStale(context, stale);
+  await recordRemovedPools(context);
   await carryOutVmDecisions(context, parts.jobs);
   options.forecast.setAdopted(await adoptVms(context, parts.jobs));
   const reads = [...readTemplates(context, parts.jobs), ...readAddresses(context, parts.jobs)];
@@ -142,6 +144,18 @@ function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): 
       : (context.state.backoffs.get(id)?.until ?? soonest);
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
   return Math.max(soonest, next);
+}
+
+async function recordRemovedPools(context: ReconcileContext): Promise<void> {
+  for (const { name, machines } of removedPools(context.records.machines, context.settings.pools)) {
+    await context.recordOnce(`pool ${name}`, {
+      kind: 'refused',
+      subject: { pool: name },
+      reason: 'PoolNotInConfig',
+      message: `pool ${name} is not in the config, so its ${machines.length} machines are kept as they are: add the pool again, or run ${deleteCommand(machines)}`,
+      numbers: { machines: machines.length },
+    });
+  }
 }
 
 async function recordStale(

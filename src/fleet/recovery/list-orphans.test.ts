@@ -4,11 +4,14 @@ import { formatMarker } from '../../model/marker.ts';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
 import { aPool, CLUSTER, someSettings } from '../testing/settings.ts';
 import {
+  aFleet,
   aTestFleet,
   existingResources,
+  journalReasonsIn,
   machinesIn,
   onePass,
   REASON,
+  runPasses,
   type TestFleet,
   untilAtRest,
 } from '../testing/test-fleet.ts';
@@ -77,5 +80,42 @@ describe('VMs of this cluster without a matching record', () => {
     testFleet.hypervisor.state.vms.delete(1_280);
     await untilAtRest(testFleet.fleet, testFleet);
     expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
+  });
+});
+
+describe('machines of a pool that was removed from the config', () => {
+  it('are kept, listed with the command that deletes them, and named once in the journal', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const fleet = aFleet({
+      ...testFleet,
+      settings: someSettings([aPool({ name: 'others' })]),
+      seed: 9,
+    });
+    await runPasses({ ...testFleet, fleet }, 3);
+    const machines = await machinesIn(testFleet.store);
+    const names = machines.map(({ placement }) => placement!.name);
+    expect(machines.map(({ phase }) => phase)).toEqual(['ready', 'ready']);
+    const { pools, removedPools } = await fleet.status();
+    expect(pools.map(({ name }) => name)).toEqual(['others']);
+    expect(removedPools).toEqual([{ name: 'workers', machines: expect.arrayContaining([...machines]) }]);
+    const orphans = await fleet.orphans();
+    expect(orphans.map(({ kind }) => kind)).toEqual([
+      'machine-without-pool',
+      'machine-without-pool',
+    ]);
+    expect(orphans.map(({ commands }) => commands)).toEqual(
+      expect.arrayContaining(names.map((name) => [`pvescaler machine delete ${name}`])),
+    );
+    const reasons = await journalReasonsIn(testFleet.store);
+    expect(reasons.filter((reason) => reason === 'PoolNotInConfig')).toHaveLength(1);
+    await fleet.remove(
+      machines.map(({ id }) => id),
+      REASON,
+    );
+    await untilAtRest(fleet, testFleet);
+    expect(await fleet.orphans()).toEqual([]);
+    expect((await fleet.status()).removedPools).toEqual([]);
   });
 });

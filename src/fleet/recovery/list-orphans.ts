@@ -11,6 +11,7 @@ import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { readRegionViews } from '../context/region-views.ts';
+import { deleteCommand, removedPools } from '../context/removed-pools.ts';
 import { withoutSameRegions } from '../context/same-proxmox.ts';
 import { orphanedNodesIn } from '../nodes/orphaned-nodes.ts';
 import type { RecordCache } from '../records/record-cache.ts';
@@ -25,6 +26,7 @@ export interface Orphan {
     | 'damaged-marker'
     | 'vm-left-alone'
     | 'record-without-vm'
+    | 'machine-without-pool'
     | 'seed-without-machine'
     | 'address-without-machine'
     | 'node-without-vm';
@@ -54,7 +56,28 @@ export async function listOrphans(
       found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
     }
   }
-  return [...found, ...orphanAddresses(context), ...orphanNodes(context)];
+  return [
+    ...found,
+    ...machinesWithoutPool(context),
+    ...orphanAddresses(context),
+    ...orphanNodes(context),
+  ];
+}
+
+function machinesWithoutPool({ records, settings }: ReconcileContext): readonly Orphan[] {
+  const left = removedPools(records.machines, settings.pools).flatMap(({ machines }) => machines);
+  return left.map((machine): Orphan => {
+    const { id, pool, phase, placement } = machine;
+    const vm = placement === undefined ? '' : `, VM ${placement.vmId} on ${placement.host}`;
+    return {
+      kind: 'machine-without-pool',
+      region: placement?.region ?? '',
+      what: placement?.name ?? id,
+      message: `${phase}${vm}; its pool ${pool} is not in the config`,
+      fixable: false,
+      commands: [deleteCommand([machine])],
+    };
+  });
 }
 
 /** For reading only: it holds no lease. */

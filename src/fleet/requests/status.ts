@@ -4,6 +4,7 @@ import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { LostMachines, PoolBackoff } from '../../model/pool.ts';
 import type { FleetOptions } from '../context/options.ts';
+import { type RemovedPool, removedPools } from '../context/removed-pools.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 
 export interface PoolStatus {
@@ -25,6 +26,7 @@ export interface PoolStatus {
 
 export interface FleetStatus {
   readonly pools: readonly PoolStatus[];
+  readonly removedPools: readonly RemovedPool[];
   readonly machines: readonly Machine[];
   readonly openIntents: number;
   /** Holder of the reconcile lease; undefined when it is free. */
@@ -63,6 +65,7 @@ export async function readStatus(
   });
   return {
     pools,
+    removedPools: removedPools(machines, settings.pools),
     machines: machines.toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1)),
     openIntents: cache.intents.all().filter(({ state }) => state === 'open').length,
     driver: lease !== undefined && lease.expiresAt > now ? lease.holder : undefined,

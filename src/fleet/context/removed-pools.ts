@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools that were removed from the config while they had machines.
+import { type Machine, mayHaveVm } from '../../model/machine.ts';
+import type { FleetSettings } from './settings.ts';
+
+/** Its machines are kept: they may run pods. A person deletes them, or adds the pool again. */
+export interface RemovedPool {
+  readonly name: string;
+  readonly machines: readonly Machine[];
+}
+
+export function removedPools(
+  machines: readonly Machine[],
+  pools: FleetSettings['pools'],
+): readonly RemovedPool[] {
+  const left = machines.filter(({ pool, phase }) => pools[pool] === undefined && mayHaveVm(phase));
+  const byPool = Map.groupBy(left, ({ pool }) => pool);
+  return Array.from(byPool, ([name, own]) => ({ name, machines: own }));
+}
+
+export function deleteCommand(machines: readonly Machine[]): string {
+  return `pvescaler machine delete ${machines.map(nameOf).join(' ')}`;
+}
+
+function nameOf({ id, placement }: Machine): string {
+  return placement?.name ?? id;
+}
