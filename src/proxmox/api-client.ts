@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
-import { Bug, Cancelled, PvescalerError, TimedOut } from '../ports/errors.ts';
+import { Bug, Cancelled, PvescalerError, TimedOut, Unauthorized } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { SizedBody, Transport, TransportRequest } from '../ports/transport.ts';
 import { type Endpoint, Endpoints } from './endpoints.ts';
@@ -16,6 +16,11 @@ import {
   parseJson,
 } from './wire-values.ts';
 
+export interface NeededPrivilege {
+  readonly privilege: string;
+  readonly path: string;
+}
+
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Relative to /api2/json; segments are URL-encoded. */
@@ -29,6 +34,8 @@ export interface ApiRequest {
   readonly repeatable?: boolean;
   /** The Proxmox host that the request is about. */
   readonly host?: string;
+  /** Privileges that Proxmox does not name when it refuses the request. */
+  readonly needs?: readonly NeededPrivilege[];
   readonly facts?: Facts;
   /** Limit for the whole call: queue, login and all attempts. Default: only each attempt is limited. */
   readonly timeoutMs?: number;
@@ -126,10 +133,45 @@ export class ApiClient {
     try {
       return await (repeatable ? this.#sendWithRetries(call) : this.#sendAuthenticated(call));
     } catch (error) {
+      if (isUnexplainedRefusal(error) && call.needs !== undefined) {
+        throw await this.#explainRefusal(error, call, call.needs);
+      }
       throw signal.aborted ? error : deadline.translate(error);
     } finally {
       deadline.stop();
     }
+  }
+
+  /** Names the privileges that the credentials lack; all that are needed if those cannot be read. */
+  async #explainRefusal(
+    error: PvescalerError,
+    call: Call,
+    needs: readonly NeededPrivilege[],
+  ): Promise<PvescalerError> {
+    const missing = await Promise.all(
+      needs.map(async (need) => ((await this.#isGranted(need, call.signal)) ? [] : [need])),
+    ).then(
+      (found) => found.flat(),
+      () => (error.code === 'PERMISSION_MISSING' ? needs : []),
+    );
+    const [first] = missing;
+    if (first === undefined) return error;
+    const names = missing.map(({ privilege, path }) => `${privilege} on ${path}`).join(' and ');
+    return new Unauthorized('PERMISSION_MISSING', `${call.operation}: the credentials lack ${names}`, {
+      cause: error,
+      facts: { ...error.facts, ...first },
+    });
+  }
+
+  async #isGranted({ privilege, path }: NeededPrivilege, signal: AbortSignal): Promise<boolean> {
+    const data = await this.requestData({
+      method: 'GET',
+      path: '/access/permissions',
+      query: { path },
+      operation: `read the permissions on ${path}`,
+      signal,
+    });
+    return Object.hasOwn(asObject(asObject(data)[path]), privilege);
   }
 
   #sendWithRetries(call: Call): Promise<ApiResult> {
@@ -385,6 +427,16 @@ function isEndpointFailure(error: unknown): error is PvescalerError {
     error.code === 'TLS_NOT_TRUSTED' ||
     error.code === 'PVE_UNREACHABLE'
   );
+}
+
+/**
+ * A refusal that names no privilege. An upload without the privilege is answered with 400 `bad request` when its
+ * connection was used before.
+ */
+function isUnexplainedRefusal(error: unknown): error is PvescalerError {
+  if (!(error instanceof PvescalerError)) return false;
+  if (error.code === 'PERMISSION_MISSING') return error.facts['privilege'] === undefined;
+  return error.facts['status'] === 400 && /: bad request$/i.test(error.message);
 }
 
 function isTimedOutAfterSending(error: unknown): boolean {

@@ -106,6 +106,7 @@ export class Vms {
       operation: `create VM ${order.vmId} on ${order.host}`,
       form: formatCreateParameters(order),
       host: order.host,
+      needs: [{ privilege: 'VM.Allocate', path: `/vms/${order.vmId}` }],
       facts: { vmId: order.vmId },
       signal: options.signal,
     });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import type { RecordedRequest } from '../ports/fakes/scripted-transport.ts';
 import type { Transport } from '../ports/transport.ts';
 import {
   createScriptedRegion,
@@ -9,6 +10,65 @@ import {
   TASK,
   UPID,
 } from './scripted-region.fixture.ts';
+
+describe('a refusal that names no privilege', () => {
+  const file = { host: 'pve1', storage: 'local', name: 'a.iso', bytes: new Uint8Array(3) };
+  const order = {
+    host: 'pve1',
+    storage: 'local',
+    url: 'https://images.example/a',
+    fileName: 'a.qcow2',
+    verifyCertificates: true,
+  };
+  const permissions =
+    (...granted: string[]) =>
+    ({ url }: RecordedRequest) => {
+      const path = url.searchParams.get('path') ?? '';
+      return okResponse({ [path]: Object.fromEntries(granted.map((name) => [name, 1])) });
+    };
+
+  it.each([
+    [403, ''],
+    [400, 'bad request'],
+  ])('of an upload (%i %s) names the missing privilege and its path', async (status, text) => {
+    const region = createScriptedRegion({
+      'POST /nodes/pve1/storage/local/upload': { status, reason: text, body: '' },
+      'GET /access/permissions': permissions('Datastore.Audit'),
+    });
+    await expect(region.hypervisor.uploadIso(file)).rejects.toMatchObject({
+      code: 'PERMISSION_MISSING',
+      message: expect.stringContaining('lack Datastore.AllocateTemplate on /storage/local'),
+      facts: { privilege: 'Datastore.AllocateTemplate', path: '/storage/local' },
+    });
+  });
+
+  it('of a download names only what is missing', async () => {
+    const region = createScriptedRegion({
+      'POST /nodes/pve1/storage/local/download-url': errorResponse(403, 'Permission check failed'),
+      'GET /access/permissions': permissions('Datastore.AllocateTemplate'),
+    });
+    const refused = region.hypervisor.downloadImage(order);
+    await expect(refused).rejects.toThrow(/lack Sys\.AccessNetwork on \/nodes\/pve1$/);
+  });
+
+  it('names all that is needed when the permissions cannot be read', async () => {
+    const region = createScriptedRegion({
+      'POST /nodes/pve1/storage/local/download-url': errorResponse(403, 'Permission check failed'),
+      'GET /access/permissions': errorResponse(403, 'Permission check failed'),
+    });
+    const refused = region.hypervisor.downloadImage(order);
+    await expect(refused).rejects.toThrow(/AllocateTemplate on .* and Sys\.AccessNetwork on/);
+  });
+
+  it('stays as it is when a bad request has another cause', async () => {
+    const region = createScriptedRegion({
+      'POST /nodes/pve1/storage/local/upload': { status: 400, reason: 'bad request', body: '' },
+      'GET /access/permissions': permissions('Datastore.AllocateTemplate'),
+    });
+    const refused = region.hypervisor.uploadIso(file);
+    await expect(refused).rejects.toMatchObject({ code: 'PARAMETER_REFUSED' });
+  });
+});
 
 describe('volumes', () => {
   it('are listed by content type', async () => {

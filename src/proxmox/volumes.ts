@@ -106,6 +106,10 @@ export class Volumes {
       },
       operation,
       host: order.host,
+      needs: [
+        { privilege: 'Datastore.AllocateTemplate', path: `/storage/${order.storage}` },
+        { privilege: 'Sys.AccessNetwork', path: `/nodes/${order.host}` },
+      ],
       ...options,
     });
     return parseStartedTask(data, operation);
@@ -126,6 +130,7 @@ export class Volumes {
       }),
       operation,
       host: file.host,
+      needs: [{ privilege: 'Datastore.AllocateTemplate', path: `/storage/${file.storage}` }],
       ...options,
     });
     return parseStartedTask(data, operation);

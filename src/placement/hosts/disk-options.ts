@@ -143,7 +143,12 @@ export function storageProblem(
 ): HostRefusal | undefined {
   const storage = host.storages.find((one) => one.name === name);
   const subject = `storage ${name} for ${PURPOSE[content]}`;
-  if (storage === undefined) return problem('StorageMissing', `has no ${subject}`);
+  // Proxmox does not list what the credentials may not see.
+  if (storage === undefined)
+    return problem(
+      'StorageMissing',
+      `has no ${subject}, or the Proxmox credentials lack Datastore.Audit on /storage/${name}`,
+    );
   if (!storage.active) return problem('StorageInactive', `has ${subject}, but it is not active`);
   if (storage.content.includes(content)) return undefined;
   return problem(

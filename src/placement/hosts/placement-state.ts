@@ -81,7 +81,10 @@ function tooFewCpus(host: Host, { size }: PlacementRequest): readonly HostRefusa
     {
       host: host.name,
       reason: 'TooFewCpus',
-      message: `host ${host.name} has ${host.cpus} CPUs and cannot start a VM with ${size.cpu} vCPUs`,
+      message:
+        host.cpus === 0
+          ? `host ${host.name} shows no CPUs and no memory: the Proxmox credentials lack Sys.Audit on /nodes/${host.name}`
+          : `host ${host.name} has ${host.cpus} CPUs and cannot start a VM with ${size.cpu} vCPUs`,
       numbers: { needed: size.cpu, hostCpus: host.cpus },
     },
   ];

@@ -96,6 +96,14 @@ const CASES: readonly Case[] = [
     numbers: { needed: 5, hostCpus: 4 },
   },
   {
+    reason: 'TooFewCpus',
+    region: facts([aHost('pve1', { cpus: 0, memoryBytes: 0 })]),
+    code: 'NO_HOST_FITS',
+    message:
+      'host pve1 shows no CPUs and no memory: the Proxmox credentials lack Sys.Audit on /nodes/pve1',
+    numbers: { needed: 2, hostCpus: 0 },
+  },
+  {
     reason: 'TemplateMissing',
     request: { source: templateSource(template('pve3', 'local-lvm', 9003), template('pve2')) },
     region: onlyPve1,
@@ -149,7 +157,8 @@ const CASES: readonly Case[] = [
     request: { seedStorage: 'seeds' },
     region: onlyPve1,
     code: 'STORAGE_NOT_FOUND',
-    message: 'host pve1 has no storage seeds for seeds',
+    message:
+      'host pve1 has no storage seeds for seeds, or the Proxmox credentials lack Datastore.Audit on /storage/seeds',
     numbers: { storage: 'seeds', content: 'iso' },
   },
   {
