@@ -25,6 +25,16 @@ interface KnownTemplate {
   readonly storage: string | undefined;
 }
 
+/** Free space of a host's storages. */
+export interface StorageReading {
+  readonly readAt: number;
+  /** Usable bytes, and what the view estimated at the time of the read, by storage. */
+  readonly storages: ReadonlyMap<
+    string,
+    { readonly availableBytes: number; readonly estimatedBytes: number }
+  >;
+}
+
 interface ImageDownload {
   /** Undefined until Proxmox has answered. */
   readonly task: TaskRef | undefined;
@@ -71,6 +81,10 @@ export class DriverState {
   readonly addresses = new Map<string, KnownAddresses>();
   /** Storage of the boot disk of templates, by region and VM id; undefined for a template without one. */
   readonly templates = new Map<string, KnownTemplate>();
+  /** The last reading of the storages of each host, by region and host. */
+  readonly storages = new Map<string, StorageReading>();
+  /** Hosts whose storages are being read, or could not be: not read again before this monotonic time. */
+  readonly storageReads = new Map<string, number>();
   /** Wall clock of the last fresh view of each region. */
   readonly seenAt = new Map<string, number>();
   readonly bootTimes = new BootTimes();

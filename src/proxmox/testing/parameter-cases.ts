@@ -53,6 +53,10 @@ export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
     given: {},
     parameters: { type: { accept: 'vm', refuse: 'lxc' } },
   },
+  'GET /nodes/{node}/storage': {
+    given: { node: 'pve1' },
+    parameters: { node, content: { accept: 'images', refuse: 'i' }, enabled: flag() },
+  },
   'POST /nodes/{node}/qemu': {
     given: { node: 'pve1', vmid: '150' },
     parameters: {
