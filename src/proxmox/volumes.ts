@@ -126,6 +126,7 @@ export class Volumes {
       }),
       operation,
       host: file.host,
+      isForHostItself: true,
       ...options,
     });
     return parseStartedTask(data, operation);

@@ -38,6 +38,7 @@ const onStorage = { node, storage };
 export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
   'GET /version': { given: {}, parameters: {} },
   'GET /nodes': { given: {}, parameters: {} },
+  'GET /cluster/status': { given: {}, parameters: {} },
   'POST /access/ticket': {
     given: { username: 'scaler@pve', password: 'simulated' },
     parameters: {
