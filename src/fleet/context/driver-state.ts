@@ -113,6 +113,8 @@ export class DriverState {
   readonly joinedByAgent = new Set<string>();
   /** Labels of a machine's Node that another field manager owns, with their values when that was found out. */
   readonly contestedLabels = new Map<string, string>();
+  /** When the zone of a machine's Node was last changed, on the monotonic clock. */
+  readonly zoneChangedAt = new Map<string, number>();
   readonly provisioningTime: DriverTime;
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
@@ -147,9 +149,10 @@ export class DriverState {
       this.tokens,
       this.joinedByAgent,
       this.contestedLabels,
+      this.zoneChangedAt,
     ];
     for (const known of byMachine) known.delete(id);
-    for (const subject of ['node', 'labels', 'vm', 'missing node'])
+    for (const subject of ['node', 'labels', 'zone', 'vm', 'missing node'])
       this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
     this.provisioningTime.forget(id);
