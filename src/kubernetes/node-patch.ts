@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the merge patch for taints and cordoning, which change over a Node's life and are therefore not applied.
+// Builds the merge patch for taints, cordoning and the zone, which change over a Node's life and are therefore not applied.
 import type { Taint } from '../model/taints.ts';
 import type { NodeChange, NodeRef } from '../ports/cluster.ts';
 import type { NodeObject, TaintObject } from './objects.ts';
@@ -13,11 +13,21 @@ export function buildNodePatch(
   const { taints = [], unschedulable = false } = node.spec ?? {};
   const taintPatch = buildTaintPatch(taints ?? [], change);
   const spec = { ...buildCordonPatch(unschedulable, change.unschedulable), ...taintPatch };
-  if (Object.keys(spec).length === 0) return undefined;
+  const labels = buildLabelPatch(node.metadata.labels ?? {}, change.labels ?? {});
+  if (Object.keys({ ...spec, ...labels }).length === 0) return undefined;
   // The list of taints is replaced as a whole: a concurrent change must be a conflict.
   const needsVersion = 'taints' in taintPatch;
   const { resourceVersion } = node.metadata;
-  return { metadata: { uid: ref.uid, ...(needsVersion && { resourceVersion }) }, spec };
+  const metadata = { uid: ref.uid, ...(needsVersion && { resourceVersion }), ...labels };
+  return { metadata, spec };
+}
+
+function buildLabelPatch(
+  current: Readonly<Record<string, string>>,
+  wanted: Readonly<Record<string, string>>,
+): { readonly labels?: Readonly<Record<string, string>> } {
+  const changed = Object.entries(wanted).filter(([key, value]) => current[key] !== value);
+  return changed.length === 0 ? {} : { labels: Object.fromEntries(changed) };
 }
 
 function buildCordonPatch(current: boolean, wanted = current) {

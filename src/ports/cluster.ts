@@ -59,6 +59,8 @@ export interface NodeChange {
   /** Removes taints with these keys, whatever their value and effect. */
   readonly removeTaintKeys?: readonly string[];
   readonly unschedulable?: boolean;
+  /** Set whatever manager owns them, and not declared: other writers may change them again. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /**

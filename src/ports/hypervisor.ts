@@ -323,6 +323,12 @@ export interface Hypervisor {
     readonly content: VolumeContent;
     readonly name: string;
   }): string;
+  /**
+   * Bytes that VM disks can use on each active storage of a host. The view only estimates them: reserved blocks and quotas
+   * count as free there. The host queries its storages, so one that does not respond delays the answer; rejects within ten
+   * seconds.
+   */
+  storageSpace(host: string, options?: CallOptions): Promise<ReadonlyMap<string, number>>;
   /** Volumes of one content type in a storage of a host. */
   volumes(
     host: string,

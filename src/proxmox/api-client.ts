@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
-import { Bug, Cancelled, PvescalerError, TimedOut, Unauthorized } from '../ports/errors.ts';
+import {
+  Bug,
+  Cancelled,
+  deserializeError,
+  PvescalerError,
+  serializeError,
+  TimedOut,
+  Unauthorized,
+} from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { SizedBody, Transport, TransportRequest } from '../ports/transport.ts';
-import { type Endpoint, Endpoints } from './endpoints.ts';
+import { CallDeadline } from './call-deadline.ts';
+import { type Endpoint, Endpoints, type ReportedHost } from './endpoints.ts';
 import { rejectAsNotSent, retryWithBackoff } from './retry.ts';
 import { type Credentials, createSession, type Session } from './session.ts';
 import { type Facts, translateErrorResponse } from './translate-errors.ts';
 import {
+  asBoolean,
   asNumber,
   asObject,
+  asObjects,
+  asText,
   encodeForm,
   findSecretValues,
   type Parameters,
@@ -36,6 +48,8 @@ export interface ApiRequest {
   readonly host?: string;
   /** Privileges that Proxmox does not name when it refuses the request. */
   readonly needs?: readonly NeededPrivilege[];
+  /** Another host would have to copy the body to `host` by ssh: send it to the host's own address if possible. */
+  readonly isForHostItself?: boolean;
   readonly facts?: Facts;
   /** Limit for the whole call: queue, login and all attempts. Default: only each attempt is limited. */
   readonly timeoutMs?: number;
@@ -48,6 +62,8 @@ export interface ApiResult {
   readonly data: unknown;
   /** Number of entries of a paged list. */
   readonly total: number | undefined;
+  /** The endpoint that responded. */
+  readonly endpoint: Endpoint;
 }
 
 export interface ApiLimits {
@@ -73,8 +89,8 @@ export const DEFAULT_LIMITS: ApiLimits = {
 const MIN_UPLOAD_BYTES_PER_MS = 2 ** 20 / 1_000;
 const MAX_UPLOAD_MS = 10 * 60 * 1_000;
 
-/** With less time no attempt can succeed; timers may also fire a little early. */
-const MIN_ATTEMPT_MS = 10;
+const HOSTS_MAX_AGE_MS = 5 * 60_000;
+const HOSTS_TIMEOUT_MS = 10_000;
 
 export interface ApiClientOptions {
   readonly endpoints: readonly string[];
@@ -94,6 +110,11 @@ export class ApiClient {
   readonly #endpoints: Endpoints;
   readonly #session: Session;
   readonly #closed = new AbortController();
+  /** When the hosts' addresses were last read, on the monotonic clock, and why they could not be. */
+  #hostsReadAt = Number.NEGATIVE_INFINITY;
+  #hostsError: PvescalerError | undefined;
+  /** Why a host could not be contacted at its own address. */
+  readonly #directErrors = new Map<string, string>();
 
   constructor(options: ApiClientOptions) {
     this.#transport = options.transport;
@@ -131,6 +152,7 @@ export class ApiClient {
     const repeatable = request.repeatable ?? request.method === 'GET';
     const call = { ...request, signal, repeatable, deadline };
     try {
+      if (request.isForHostItself === true) return await this.#sendToHost(call);
       return await (repeatable ? this.#sendWithRetries(call) : this.#sendAuthenticated(call));
     } catch (error) {
       if (isUnexplainedRefusal(error) && call.needs !== undefined) {
@@ -157,10 +179,14 @@ export class ApiClient {
     const [first] = missing;
     if (first === undefined) return error;
     const names = missing.map(({ privilege, path }) => `${privilege} on ${path}`).join(' and ');
-    return new Unauthorized('PERMISSION_MISSING', `${call.operation}: the credentials lack ${names}`, {
-      cause: error,
-      facts: { ...error.facts, ...first },
-    });
+    return new Unauthorized(
+      'PERMISSION_MISSING',
+      `${call.operation}: the credentials lack ${names}`,
+      {
+        cause: error,
+        facts: { ...error.facts, ...first },
+      },
+    );
   }
 
   async #isGranted({ privilege, path }: NeededPrivilege, signal: AbortSignal): Promise<boolean> {
@@ -184,6 +210,55 @@ export class ApiClient {
       maxBackoffMs: 5_000,
       isTransient: (error) => !call.deadline.isOver && isTransient(error),
     });
+  }
+
+  /** Sends to the host's own address. If that cannot be reached or verified, any endpoint passes the request on. */
+  async #sendToHost(call: Call): Promise<ApiResult> {
+    const { host = '' } = call;
+    await rejectAsNotSent(this.#learnHosts(host, call.signal));
+    const result = await this.#sendDirectly(call, host);
+    if (result !== undefined) return result;
+    return this.#sendAuthenticated(call).catch((error: unknown) => {
+      const reason = this.#hostsError?.message ?? this.#directErrors.get(host);
+      throw reason === undefined ? error : withHostUnreachable(error, { host, reason });
+    });
+  }
+
+  /** Undefined, and nothing sent, if there is no other address than the endpoints or if it does not answer. */
+  async #sendDirectly(call: Call, host: string): Promise<ApiResult | undefined> {
+    const endpoint = this.#endpoints.isOnHost(host) ? undefined : this.#endpoints.reportedFor(host);
+    if (endpoint === undefined) return undefined;
+    try {
+      const result = await this.#sendAuthenticated({ ...call, endpoints: [endpoint] });
+      this.#directErrors.delete(host);
+      return result;
+    } catch (error) {
+      const isSent = !isEndpointFailure(error) || error.facts['requestSent'] !== false;
+      if (isSent || call.deadline.isOver) throw error;
+      this.#directErrors.set(host, `${endpoint.origin}: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  /** Reads the addresses of the hosts, unless an endpoint is known to be on this one. */
+  async #learnHosts(host: string, signal: AbortSignal): Promise<void> {
+    if (!this.#endpoints.mayReachHosts || this.#endpoints.isOnHost(host)) return;
+    if (this.#clock.monotonic() - this.#hostsReadAt < HOSTS_MAX_AGE_MS) return;
+    try {
+      const { data, endpoint } = await this.request({
+        method: 'GET',
+        path: '/cluster/status',
+        operation: 'read the addresses of the hosts',
+        timeoutMs: HOSTS_TIMEOUT_MS,
+        signal,
+      });
+      this.#endpoints.learnHosts(parseReportedHosts(data), endpoint);
+      this.#hostsError = undefined;
+    } catch (error) {
+      if (!(error instanceof PvescalerError) || error instanceof Cancelled) throw error;
+      this.#hostsError = error;
+    }
+    this.#hostsReadAt = this.#clock.monotonic();
   }
 
   async close(): Promise<void> {
@@ -234,7 +309,7 @@ export class ApiClient {
   ): Promise<ApiResult> {
     const signal = request.deadline.limit(request.signal);
     let lastError: unknown;
-    for (const endpoint of this.#endpoints.orderedFor(request.host)) {
+    for (const endpoint of request.endpoints ?? this.#endpoints.orderedFor(request.host)) {
       try {
         const limit =
           request.waitsForGuest === true ? endpoint.guestRequestLimit : endpoint.requestLimit;
@@ -285,7 +360,7 @@ export class ApiClient {
         },
       );
     }
-    return parseResult(body, request);
+    return { ...parseResult(body, request), endpoint };
   }
 
   #buildTransportRequest(
@@ -316,59 +391,8 @@ interface Call extends ApiRequest {
   readonly signal: AbortSignal;
   readonly repeatable: boolean;
   readonly deadline: CallDeadline;
-}
-
-/**
- * The limit of a whole call. It ends the waits between the attempts; an attempt gets the time that is left, so that its
- * own error says how far it was.
- */
-class CallDeadline {
-  readonly #call: Pick<ApiRequest, 'operation' | 'timeoutMs'>;
-  readonly #clock: Clock;
-  readonly #endsAt: number;
-  readonly #stopped = new AbortController();
-  readonly #over = new AbortController();
-
-  constructor(call: Pick<ApiRequest, 'operation' | 'timeoutMs'>, clock: Clock) {
-    this.#call = call;
-    this.#clock = clock;
-    const { timeoutMs = Number.POSITIVE_INFINITY } = call;
-    this.#endsAt = clock.monotonic() + timeoutMs;
-    if (call.timeoutMs === undefined) return;
-    clock.sleep(timeoutMs, { signal: this.#stopped.signal }).then(
-      () => this.#over.abort(),
-      () => undefined,
-    );
-  }
-
-  get leftMs(): number {
-    return this.#endsAt - this.#clock.monotonic();
-  }
-
-  get isOver(): boolean {
-    return this.leftMs < MIN_ATTEMPT_MS;
-  }
-
-  /** Aborts when the signal does or the time is over. */
-  limit(signal: AbortSignal): AbortSignal {
-    return this.#call.timeoutMs === undefined
-      ? signal
-      : AbortSignal.any([signal, this.#over.signal]);
-  }
-
-  /** A wait that the deadline aborted is not a cancellation by the caller. */
-  translate(error: unknown): unknown {
-    const { operation, timeoutMs } = this.#call;
-    const isWaitEnded = error instanceof Cancelled && this.#over.signal.aborted;
-    if (!isWaitEnded || timeoutMs === undefined) return error;
-    const message = `${operation}: not done within ${timeoutMs / 1_000} s, retries included`;
-    const { requestSent = true } = error.facts;
-    return new TimedOut('REQUEST_TIMED_OUT', message, { cause: error, facts: { requestSent } });
-  }
-
-  stop(): void {
-    this.#stopped.abort('done');
-  }
+  /** Default: the configured endpoints. */
+  readonly endpoints?: readonly Endpoint[];
 }
 
 function uploadMs({ upload }: ApiRequest): number {
@@ -396,7 +420,7 @@ function errorFacts(request: ApiRequest): Facts {
     : { host: request.host, ...request.facts };
 }
 
-function parseResult(body: string, request: ApiRequest): ApiResult {
+function parseResult(body: string, request: ApiRequest): Omit<ApiResult, 'endpoint'> {
   const response = asObject(parseJson(body));
   if (!('data' in response)) {
     throw new Bug(
@@ -409,6 +433,26 @@ function parseResult(body: string, request: ApiRequest): ApiResult {
     );
   }
   return { data: response['data'], total: asNumber(response['total']) };
+}
+
+function parseReportedHosts(data: unknown): readonly ReportedHost[] {
+  return asObjects(data).flatMap((entry) => {
+    const name = asText(entry['name']);
+    if (entry['type'] !== 'node' || name === undefined) return [];
+    return [{ name, address: asText(entry['ip']), isLocal: asBoolean(entry['local']) }];
+  });
+}
+
+/** The same error, with what to do about the host. */
+function withHostUnreachable(
+  error: unknown,
+  { host, reason }: { readonly host: string; readonly reason: string },
+): unknown {
+  if (!(error instanceof PvescalerError) || error instanceof Cancelled) return error;
+  const hint =
+    `Host ${host} could not be contacted at its own address (${reason}), so another host had to copy the file to it by ssh. ` +
+    `Let ${host} be reached on port 8006 with a certificate that the region's tls settings trust, or add it to the region's endpoints.`;
+  return deserializeError({ ...serializeError(error), hint });
 }
 
 async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {

@@ -14,6 +14,20 @@ export interface Endpoint {
 /** Higher than the other limit: the caller already limits how many guests of one host it queries. */
 const GUEST_LIMIT_FACTOR = 4;
 
+/** A host as the cluster reports it. */
+export interface ReportedHost {
+  readonly name: string;
+  /** An IP address. */
+  readonly address: string | undefined;
+  /** The host of the endpoint that answered. */
+  readonly isLocal: boolean;
+}
+
+const PROXMOX_PORT = '8006';
+const IP_ADDRESS = /^[0-9a-f.:]+$/i;
+/** An address that does not answer costs each upload a connection timeout. */
+const ADDRESS_COOLDOWN_MS = 5 * 60_000;
+
 /**
  * The API endpoints of a region. Each of them serves the whole cluster. An endpoint that failed is tried last for a
  * while, so that not every request waits for its timeout; it is still used when all others fail.
@@ -23,6 +37,11 @@ export class Endpoints {
   readonly #clock: Clock;
   readonly #cooldownMs: number;
   readonly #failedAt = new Map<Endpoint, number>();
+  readonly #maxConcurrentRequests: number;
+  /** Endpoints at the addresses that the cluster reports, by host. TLS verifies them like the configured ones. */
+  readonly #reported = new Map<string, Endpoint>();
+  /** Hosts of configured endpoints, as the cluster reports them. */
+  readonly #hosts = new Map<Endpoint, string>();
 
   constructor(
     origins: readonly string[],
@@ -41,15 +60,54 @@ export class Endpoints {
     this.#endpoints = origins.map((text) => parseEndpoint(text, options.maxConcurrentRequests));
     this.#clock = options.clock;
     this.#cooldownMs = options.cooldownMs;
+    this.#maxConcurrentRequests = options.maxConcurrentRequests;
+  }
+
+  /** Replaces what is known of the hosts; `source` is the endpoint that reported it. */
+  learnHosts(hosts: readonly ReportedHost[], source: Endpoint): void {
+    this.#hosts.clear();
+    for (const { name, address, isLocal } of hosts) {
+      const origin = address === undefined ? undefined : originOf(address);
+      for (const endpoint of this.#endpoints) {
+        if (endpoint.origin === origin || (isLocal && endpoint === source))
+          this.#hosts.set(endpoint, name);
+      }
+      const known = this.#reported.get(name);
+      if (origin === undefined) this.#reported.delete(name);
+      else if (known?.origin !== origin)
+        this.#reported.set(name, parseEndpoint(origin, this.#maxConcurrentRequests));
+    }
+  }
+
+  /** Whether a configured endpoint is on the host, as far as is known. */
+  isOnHost(host: string): boolean {
+    return this.#endpoints.some((endpoint) => this.#isOn(endpoint, host));
+  }
+
+  /**
+   * Whether the hosts can be reached at their own addresses: not if an endpoint has another scheme or port than those of
+   * Proxmox, because then it is a reverse proxy or a forwarded port.
+   */
+  get mayReachHosts(): boolean {
+    return this.#endpoints.every(({ origin }) => {
+      const { protocol, port } = new URL(origin);
+      return protocol === 'https:' && port === PROXMOX_PORT;
+    });
+  }
+
+  /** The endpoint at the host's own address, unless it failed lately. */
+  reportedFor(host: string): Endpoint | undefined {
+    const endpoint = this.#reported.get(host);
+    if (endpoint === undefined || this.#isCoolingDown(endpoint, ADDRESS_COOLDOWN_MS))
+      return undefined;
+    return endpoint;
   }
 
   /** Returns the endpoints in the order to try. An endpoint on `host` comes first: it needs no proxying to another host. */
   orderedFor(host?: string): readonly Endpoint[] {
-    const isOnHost = (candidate: Endpoint) =>
-      host !== undefined &&
-      (candidate.hostname === host || candidate.hostname.startsWith(`${host}.`));
     const rank = (candidate: Endpoint) =>
-      (this.#isCoolingDown(candidate) ? 2 : 0) + (isOnHost(candidate) ? 0 : 1);
+      (this.#isCoolingDown(candidate) ? 2 : 0) +
+      (host !== undefined && this.#isOn(candidate, host) ? 0 : 1);
     return this.#endpoints.toSorted((a, b) => rank(a) - rank(b));
   }
 
@@ -68,10 +126,24 @@ export class Endpoints {
     endpoint.guestRequestLimit.rejectWaiters(error);
   }
 
-  #isCoolingDown(endpoint: Endpoint): boolean {
-    const failedAt = this.#failedAt.get(endpoint);
-    return failedAt !== undefined && this.#clock.monotonic() - failedAt < this.#cooldownMs;
+  #isOn(endpoint: Endpoint, host: string): boolean {
+    const { hostname } = endpoint;
+    return (
+      hostname === host || hostname.startsWith(`${host}.`) || this.#hosts.get(endpoint) === host
+    );
   }
+
+  #isCoolingDown(endpoint: Endpoint, cooldownMs = this.#cooldownMs): boolean {
+    const failedAt = this.#failedAt.get(endpoint);
+    return failedAt !== undefined && this.#clock.monotonic() - failedAt < cooldownMs;
+  }
+}
+
+/** Undefined for anything but an IP address: a name in the answer could be resolved to any server. */
+function originOf(address: string): string | undefined {
+  if (!IP_ADDRESS.test(address)) return undefined;
+  const url = `https://${address.includes(':') ? `[${address}]` : address}:${PROXMOX_PORT}`;
+  return URL.canParse(url) ? new URL(url).origin : undefined;
 }
 
 function parseEndpoint(text: string, maxConcurrentRequests: number): Endpoint {
@@ -84,7 +156,7 @@ function parseEndpoint(text: string, maxConcurrentRequests: number): Endpoint {
   }
   const url = new URL(withScheme);
   const hasPort = url.port !== '' || /:\d+(\/|$)/.test(withScheme.slice('https://'.length - 1));
-  if (!hasPort) url.port = '8006';
+  if (!hasPort) url.port = PROXMOX_PORT;
   return {
     origin: url.origin,
     hostname: url.hostname,

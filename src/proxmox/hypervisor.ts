@@ -10,7 +10,7 @@ import { VmHosts } from './vm-hosts.ts';
 import { VmSizes } from './vm-sizes.ts';
 import { Vms } from './vms.ts';
 import { formatVolumeId, Volumes } from './volumes.ts';
-import { asObject, asObjects, asText } from './wire-values.ts';
+import { asBoolean, asNumber, asObject, asObjects, asText, encodeSegment } from './wire-values.ts';
 
 export interface ProxmoxOptions extends ApiClientOptions {
   readonly region: string;
@@ -51,6 +51,7 @@ export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
     runningTasks: (host, kind, call = noOptions) => tasks.running(host, kind, call),
     taskLog: (task, lines, call = noOptions) => tasks.log(task, lines, call),
     volumeId: formatVolumeId,
+    storageSpace: (host, call = noOptions) => readStorageSpace(api, host, call),
     // oxlint-disable-next-line max-params -- the port's own order
     volumes: (host, storage, content, call = noOptions) =>
       volumes.list({ host, storage }, content, call),
@@ -106,6 +107,32 @@ async function readFingerprints(
     if (host !== undefined && fingerprint !== undefined) fingerprints.set(host, fingerprint);
   }
   return fingerprints;
+}
+
+const STORAGE_TIMEOUT_MS = 10_000;
+
+async function readStorageSpace(
+  api: ApiClient,
+  host: string,
+  call: CallOptions,
+): Promise<ReadonlyMap<string, number>> {
+  const data = await api.requestData({
+    method: 'GET',
+    path: `/nodes/${encodeSegment(host)}/storage`,
+    // Proxmox does not query storages without this content, such as an NFS export for backups.
+    query: { content: 'images', enabled: true },
+    operation: `read the free space of the storages of ${host}`,
+    host,
+    timeoutMs: STORAGE_TIMEOUT_MS,
+    ...call,
+  });
+  return new Map(
+    asObjects(data).flatMap((entry) => {
+      const [name, available] = [asText(entry['storage']), asNumber(entry['avail'])];
+      const isUsable = name !== undefined && available !== undefined && asBoolean(entry['active']);
+      return isUsable ? [[name, available] as const] : [];
+    }),
+  );
 }
 
 async function readPermissions(

@@ -91,6 +91,9 @@ export const KNOWN_ERROR_TEXTS: readonly KnownErrorText[] = [
     createError: hostUnreachable,
   },
 
+  // An upload for another host than the endpoint's.
+  { pattern: /on node '[^']*': command '\S*\/ssh /, createError: hostUnreachable },
+
   { pattern: /Configuration file '[^']*' does not exist/, createError: vmNotFound },
   { pattern: /unable to find configuration file for VM \d+/, createError: vmNotFound },
   { pattern: /hostname lookup '[^']*' failed/, createError: hostNotFound },

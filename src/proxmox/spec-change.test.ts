@@ -43,6 +43,18 @@ describe('computeSpecChange', () => {
     });
   });
 
+  it('sets one socket if the template has several and the pool does not set them', () => {
+    const config = { tags: [], smbiosUuid: undefined };
+    const spec = aSpec();
+    const one = { ...spec, hardware: { ...spec.hardware, options: {} } };
+    const set = (options: Record<string, string>) =>
+      computeSpecChange({ config, options }, one).set;
+    expect(set({ sockets: '2', cores: '4' })).toMatchObject({ sockets: '1' });
+    expect(set({ sockets: '1', cores: '4' })).not.toHaveProperty('sockets');
+    expect(set({ cores: '2' })).toMatchObject({ cores: '4' });
+    expect(set({ cores: '2' })).not.toHaveProperty('sockets');
+  });
+
   it('returns no change when only order and case of properties differ', () => {
     const { tags, smbiosUuid } = aSpec();
     const net0 = 'virtio=02:00:00:00:00:01,tag=12,BRIDGE=vmbr0';

@@ -30,6 +30,8 @@ function desiredOptions(options: VmOptions, { hardware, disk }: VmSpec): VmOptio
   const stored = options[drive ?? ''];
   const controller = hardware.options['scsihw'] ?? options['scsihw'];
   return {
+    // Without it the CPUs would be multiplied by the sockets of the template.
+    ...(options['sockets'] !== undefined && { sockets: '1' }),
     ...hardware.options,
     agent: hardware.options['agent'] ?? '1',
     cores: String(coresPerSocket(hardware)),

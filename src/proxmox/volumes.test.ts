@@ -113,6 +113,26 @@ describe('volumes', () => {
   });
 });
 
+describe('storageSpace', () => {
+  it('reads what disks can use on the active storages of a host, within ten seconds', async () => {
+    const region = createScriptedRegion({
+      'GET /nodes/pve1/storage': okResponse([
+        { storage: 'local', avail: 58_700, total: 300_000, used: 69_000, active: 1 },
+        { storage: 'nfs', avail: 0, total: 0, used: 0, active: 0 },
+      ]),
+    });
+    const space = await region.hypervisor.storageSpace('pve1');
+    expect(space).toEqual(new Map([['local', 58_700]]));
+    expect(region.lastRequest().url.search).toBe('?content=images&enabled=1');
+    const hung = createScriptedRegion({
+      'GET /nodes/pve1/storage': () => new Promise(() => undefined),
+    });
+    const read = hung.advanceUntil(hung.hypervisor.storageSpace('pve1'));
+    await expect(read).rejects.toMatchObject({ code: 'REQUEST_TIMED_OUT' });
+    expect(hung.clock.monotonic()).toBeLessThan(11_000);
+  });
+});
+
 describe('image downloads', () => {
   const order = {
     host: 'pve1',

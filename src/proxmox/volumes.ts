@@ -131,6 +131,7 @@ export class Volumes {
       operation,
       host: file.host,
       needs: [{ privilege: 'Datastore.AllocateTemplate', path: `/storage/${file.storage}` }],
+      isForHostItself: true,
       ...options,
     });
     return parseStartedTask(data, operation);

@@ -300,6 +300,19 @@ describe('KubernetesCluster evictions', () => {
     expect(await cluster.evict(pod)).toEqual({ outcome: 'evicted' });
   });
 
+  it.each([
+    [0, 'blocked'],
+    [2, 'evicted'],
+  ])('with a budget of %i more disruptions are %s', async (disruptionsAllowed, outcome) => {
+    const { sim, cluster } = setUp();
+    const pod = createPod(sim);
+    const metadata = { name: 'one', namespace: 'default' };
+    const spec = { selector: { matchLabels: { app: 'p' } } };
+    sim.create('policy/v1', 'poddisruptionbudgets', { metadata, spec });
+    sim.change('policy/v1', 'poddisruptionbudgets', { metadata, status: { disruptionsAllowed } });
+    expect(await cluster.evict(pod)).toMatchObject({ outcome });
+  });
+
   it('are blocked when a pod has two disruption budgets', async () => {
     const { sim, cluster } = setUp();
     const pod = createPod(sim);

@@ -84,6 +84,10 @@ export const placementSchema = section({
     bytes().prefault('2Gi'),
     'Memory of each host that is never allocated to machines.',
   ),
+  zoneOnMigration: key(
+    z.enum(['update', 'report']).prefault('report'),
+    "What happens to a Node's zone label, which is the host, when Proxmox has moved its VM: it is changed, or only reported in the journal. No effect if the pool sets the label itself. A kubelet restores the old zone when it restarts; it is then changed again.",
+  ),
 });
 
 export const diskSchema = section({

@@ -32,6 +32,7 @@ import {
 } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesFor } from './addresses.ts';
+import { findUnreadHosts, hostsWithSpace } from './storage-space.ts';
 import { findUnreadTemplate, templatesIn } from './templates.ts';
 
 /** Why a machine cannot be placed now. */
@@ -157,13 +158,14 @@ function choose(
   { region, view, pool, source }: PlacementScope & { readonly source: Source },
 ): Placed | ({ readonly placed: false } & PlacementRefusal) {
   const { createsPerHost: perHost, createsPerStorage: perStorage } = region.limits;
+  const unreadHosts = findUnreadHosts(context, view);
   const inProgress = context.records.index.inPhase(...CREATION_PHASES);
   const limits = new ConcurrencyLimits(view, inProgress, { perHost, perStorage });
   const busy = [...limits.busyHosts()];
   for (;;) {
     const decision = chooseHost(
       placementRequest({ region, view, pool, source }, machine.size),
-      placementFacts(context, { view, busyHosts: busy }),
+      placementFacts(context, { view, busyHosts: busy, unreadHosts }),
     );
     if (!decision.placed || !limits.isStorageBusy(decision.host, decision.storage)) {
       return decision;
@@ -220,15 +222,18 @@ export function sourceOf(
 /** What placement needs to know of a region: the view, and what our records reserve in addition. */
 export function placementFacts(
   context: ReconcileContext,
-  { view, busyHosts }: { readonly view: RegionView; readonly busyHosts: readonly string[] },
+  {
+    view,
+    ...limits
+  }: { readonly view: RegionView } & Pick<RegionFacts, 'busyHosts' | 'unreadHosts'>,
 ): RegionFacts {
   const { index, usage } = context.records;
   return {
-    hosts: withoutFullStorages(context, view.hosts),
+    hosts: withoutFullStorages(context, hostsWithSpace(context, view)),
     vms: [],
     reservations: reservationsOf(index.inPhase(...DISK_PENDING_PHASES), view.region),
     allocations: usage.allocationsOf(view),
-    busyHosts,
+    ...limits,
   };
 }
 

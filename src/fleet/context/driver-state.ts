@@ -26,6 +26,16 @@ interface KnownTemplate {
   readonly storage: string | undefined;
 }
 
+/** Free space of a host's storages. */
+export interface StorageReading {
+  readonly readAt: number;
+  /** Usable bytes, and what the view estimated at the time of the read, by storage. */
+  readonly storages: ReadonlyMap<
+    string,
+    { readonly availableBytes: number; readonly estimatedBytes: number }
+  >;
+}
+
 interface ImageDownload {
   /** Undefined until Proxmox has answered. */
   readonly task: TaskRef | undefined;
@@ -76,6 +86,10 @@ export class DriverState {
   readonly addresses = new Map<string, KnownAddresses>();
   /** Storage of the boot disk of templates, by region and VM id; undefined for a template without one. */
   readonly templates = new Map<string, KnownTemplate>();
+  /** The last reading of the storages of each host, by region and host. */
+  readonly storages = new Map<string, StorageReading>();
+  /** Hosts whose storages are being read, or could not be: not read again before this monotonic time. */
+  readonly storageReads = new Map<string, number>();
   /** Wall clock of the last fresh view of each region. */
   readonly seenAt = new Map<string, number>();
   readonly bootTimes = new BootTimes();
@@ -104,6 +118,8 @@ export class DriverState {
   readonly joinedByAgent = new Set<string>();
   /** Labels of a machine's Node that another field manager owns, with their values when that was found out. */
   readonly contestedLabels = new Map<string, string>();
+  /** When the zone of a machine's Node was last changed, on the monotonic clock. */
+  readonly zoneChangedAt = new Map<string, number>();
   readonly provisioningTime: DriverTime;
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
@@ -139,9 +155,10 @@ export class DriverState {
       this.tokens,
       this.joinedByAgent,
       this.contestedLabels,
+      this.zoneChangedAt,
     ];
     for (const known of byMachine) known.delete(id);
-    for (const subject of ['node', 'labels', 'vm', 'missing node'])
+    for (const subject of ['node', 'labels', 'zone', 'vm', 'missing node'])
       this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
     this.provisioningTime.forget(id);

@@ -6,6 +6,7 @@ import { isPhaseSettled, type Machine, mayHaveVm } from '../../model/machine.ts'
 import { backoffOf } from '../capacity/backoff.ts';
 import type { CapacityForecast } from '../capacity/capacity-forecast.ts';
 import { updateForecast } from '../capacity/headroom.ts';
+import { isReadingStorages, readStorages } from '../capacity/storage-space.ts';
 import { readAddresses } from '../capacity/taken-addresses.ts';
 import { readTemplates } from '../capacity/templates.ts';
 import { readCluster } from '../context/cluster-reading.ts';
@@ -79,6 +80,9 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
     await applyIntents(context, queue);
     await maintainMinimum(context);
     await applyIntents(context, queue);
+  });
+  await parts.jobs.settle(readStorages(context, parts.jobs));
+  await parts.exclusive(async () => {
     const { unplaced } = await placeRequested(context);
     state.unplaced = unplaced;
   });
@@ -138,9 +142,10 @@ function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): 
   const { reconcileMs, busyMs } = context.settings;
   const latest = context.now + reconcileMs;
   const soonest = context.now + busyMs;
+  const placingAt = isReadingStorages(context) ? soonest : latest;
   const dueAt = ({ id, phase, pool }: Machine): number =>
     phase === 'requested'
-      ? (backoffOf(context, pool)?.until ?? latest)
+      ? (backoffOf(context, pool)?.until ?? placingAt)
       : (context.state.backoffs.get(id)?.until ?? soonest);
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
   return Math.max(soonest, next);

@@ -5,6 +5,8 @@ import type { ClusterNode } from '../../ports/cluster.ts';
 import { Unreachable } from '../../ports/errors.ts';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import {
+  aJoiningPool,
+  aJoiningSeed,
   aJoiningTestFleet,
   aReadyMachine,
   type JoiningTestFleet,
@@ -153,5 +155,58 @@ describe('maintainNode, in a pool without join settings', () => {
     await testFleet.fleet.scaleTo('workers', 0, REASON);
     await untilAtRest(testFleet.fleet, { store: testFleet.store, clock: testFleet.clock });
     expect(testFleet.cluster.state.nodes.size).toBe(0);
+  });
+});
+
+describe('maintainNode, after Proxmox moved the VM to another host', () => {
+  const ZONE = 'topology.kubernetes.io/zone';
+
+  async function migrate(pool: Partial<ReturnType<typeof aJoiningPool>>) {
+    const testFleet = aJoiningTestFleet(someSettings([aJoiningPool(pool)]));
+    const { placement } = await aReadyMachine(testFleet);
+    const target = placement.host === 'pve3' ? 'pve2' : 'pve3';
+    testFleet.hypervisor.move(placement.vmId, target);
+    await runPasses(testFleet, 4);
+    const zone = () => testFleet.cluster.state.nodes.get(placement.name)?.labels[ZONE];
+    const recorded = async () =>
+      (await testFleet.store.journal.read()).filter(({ reason }) => reason === 'ZoneOutdated');
+    return { testFleet, placement, target, zone, recorded };
+  }
+
+  it('reports the old zone once by default, and keeps it', async () => {
+    const { placement, target, zone, recorded } = await migrate({});
+    expect(zone()).toBe(placement.host);
+    expect(await recorded()).toEqual([
+      expect.objectContaining({
+        message: expect.stringContaining(
+          `node ${placement.name} has zone ${placement.host}, but its VM is on host ${target}`,
+        ),
+      }),
+    ]);
+  });
+
+  it('changes the zone with placement.zoneOnMigration update, again when a kubelet restored it, not every pass', async () => {
+    const placement = { ...aJoiningPool().placement, zoneOnMigration: 'update' } as const;
+    const { testFleet, target, zone, ...migrated } = await migrate({ placement });
+    expect(zone()).toBe(target);
+    const { name, host } = migrated.placement;
+    const labels = testFleet.cluster.state.nodes.get(name)?.labels ?? {};
+    testFleet.cluster.state.updateNode(name, { labels: { ...labels, [ZONE]: host } });
+    await runPasses(testFleet, 3);
+    expect(zone()).toBe(host);
+    await testFleet.clock.advance(10 * 60_000);
+    testFleet.cluster.state.updateNode(name, { labels: { ...labels, [ZONE]: host } });
+    await runPasses(testFleet, 3);
+    expect(zone()).toBe(target);
+  });
+
+  it('keeps a zone that the pool sets itself', async () => {
+    const pool = aJoiningPool();
+    const placement = { ...pool.placement, zoneOnMigration: 'update' } as const;
+    const seed = aJoiningSeed();
+    const registration = { ...seed.registration, labels: { [ZONE]: 'rack-1' } };
+    const { zone, recorded } = await migrate({ placement, seed: { ...seed, registration } });
+    expect(zone()).toBe('rack-1');
+    expect(await recorded()).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ import { DONE, type MachineReconcile, type ReconcileResult } from '../context/ma
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { findNode } from './find-node.ts';
 import { mayDeleteLost } from './lost-machines.ts';
-import { completeNode, recordNode } from './registration.ts';
+import { completeNode, recordNode, refreshZone } from './registration.ts';
 
 export async function maintainNode(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { context } = reconcile;
@@ -18,7 +18,9 @@ export async function maintainNode(reconcile: MachineReconcile): Promise<Reconci
   if (node === undefined) return reconcile.pool.joins ? handleMissingNode(reconcile) : DONE;
   state.nodeMissingSince.delete(reconcile.id);
   await recordNode(reconcile, node);
-  const isChanged = await completeNode(reconcile, clusterReading.cluster, node);
+  const isChanged =
+    (await completeNode(reconcile, clusterReading.cluster, node)) ||
+    (await refreshZone(reconcile, clusterReading.cluster, node));
   if (!isChanged) state.settledNodes.set(node, reconcile.machine);
   return DONE;
 }

@@ -46,6 +46,53 @@ export async function completeNode(
   return true;
 }
 
+const ZONE_LABEL = 'topology.kubernetes.io/zone';
+/** A kubelet restores its zone when it restarts; another writer may do so at any time. */
+const ZONE_CHANGE_INTERVAL_MS = 10 * 60_000;
+
+/**
+ * Proxmox may move a VM to another host, by HA or live migration; its Node then has the zone of the old one. True when a
+ * change was sent.
+ */
+export async function refreshZone(
+  reconcile: MachineReconcile,
+  cluster: Cluster,
+  node: ClusterNode,
+): Promise<boolean> {
+  const { context, id, pool, placement } = reconcile;
+  const { state, clock, settings } = context;
+  const zone = registrationFor(reconcile)?.kubeletLabels[ZONE_LABEL];
+  const present = node.labels[ZONE_LABEL];
+  // Another zone than the host is set by the pool; a cloud controller manager sets the zone itself.
+  const isHost = zone === placement.host && !settings.cloudController;
+  if (!isHost || present === undefined || present === zone) return false;
+  const changedAt = state.zoneChangedAt.get(id) ?? Number.NEGATIVE_INFINITY;
+  const isChangedLately = clock.monotonic() - changedAt < ZONE_CHANGE_INTERVAL_MS;
+  const isUpdated = pool?.placement.zoneOnMigration === 'update';
+  await recordZone(reconcile, node, { present, zone, isUpdated });
+  if (!isUpdated || isChangedLately) return false;
+  state.zoneChangedAt.set(id, clock.monotonic());
+  const change = { labels: { [ZONE_LABEL]: zone } };
+  await unlessChangedMeanwhile(cluster.changeNode(node, change, context.writeOptions()));
+  return true;
+}
+
+function recordZone(
+  reconcile: MachineReconcile,
+  { name }: ClusterNode,
+  zone: { readonly present: string; readonly zone: string; readonly isUpdated: boolean },
+): Promise<void> {
+  const what = zone.isUpdated
+    ? 'the label is changed'
+    : `the label is kept (placement.zoneOnMigration: report); kubectl label node ${name} --overwrite ${ZONE_LABEL}=${zone.zone} changes it`;
+  return reconcile.context.recordOnce(`zone ${reconcile.id}`, {
+    kind: 'saw',
+    subject: { pool: reconcile.machine.pool, machine: reconcile.id, node: name },
+    reason: 'ZoneOutdated',
+    message: `node ${name} has zone ${zone.present}, but its VM is on host ${zone.zone}: ${what}`,
+  });
+}
+
 /** Another writer changed the Node first; the next view shows its change. */
 const CHANGED_MEANWHILE: readonly ErrorCode[] = [
   'PROVIDER_ID_SET',

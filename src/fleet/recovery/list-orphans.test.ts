@@ -99,7 +99,9 @@ describe('machines of a pool that was removed from the config', () => {
     expect(machines.map(({ phase }) => phase)).toEqual(['ready', 'ready']);
     const { pools, removedPools } = await fleet.status();
     expect(pools.map(({ name }) => name)).toEqual(['others']);
-    expect(removedPools).toEqual([{ name: 'workers', machines: expect.arrayContaining([...machines]) }]);
+    expect(removedPools).toEqual([
+      { name: 'workers', machines: expect.arrayContaining([...machines]) },
+    ]);
     const orphans = await fleet.orphans();
     expect(orphans.map(({ kind }) => kind)).toEqual([
       'machine-without-pool',

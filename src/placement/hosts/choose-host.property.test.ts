@@ -20,6 +20,7 @@ function shuffled(region: RegionFacts): RegionFacts {
     vms: region.vms.toReversed(),
     reservations: region.reservations.toReversed(),
     busyHosts: region.busyHosts?.toReversed(),
+    unreadHosts: region.unreadHosts,
   };
 }
 
@@ -84,7 +85,7 @@ describe('chooseHost, for random regions', () => {
     );
   });
 
-  it('chooses only hosts that are allowed, online and not busy', () => {
+  it('chooses only hosts that are allowed, online, read and not busy', () => {
     fc.assert(
       fc.property(aRandomRequest, aRandomRegion, (request, region) => {
         const decision = chooseHost(request, region);
@@ -92,6 +93,7 @@ describe('chooseHost, for random regions', () => {
         const { host } = decision;
         expect(region.hosts.find(({ name }) => name === host)?.online).toBe(true);
         expect(region.busyHosts).not.toContain(host);
+        expect(region.unreadHosts).not.toContain(host);
         for (const { allow, deny } of [request.regionHosts, request.placement.hosts]) {
           expect(allow.length === 0 || allow.includes(host)).toBe(true);
           expect(deny).not.toContain(host);

@@ -7,6 +7,7 @@ export type RefusalCode =
   | 'HOSTS_BUSY'
   | 'NO_HOST_FITS'
   | 'NO_STORAGE_SPACE'
+  | 'VIEW_STALE'
   | 'TEMPLATE_NOT_FOUND'
   | 'VOLUME_NOT_FOUND'
   | 'STORAGE_NOT_FOUND'
@@ -22,6 +23,7 @@ const CODE_BY_REASON = {
   NotEnoughMemory: 'NO_HOST_FITS',
   NotEnoughCpu: 'NO_HOST_FITS',
   NotEnoughDisk: 'NO_STORAGE_SPACE',
+  StoragesUnread: 'VIEW_STALE',
   TooFewCpus: 'NO_HOST_FITS',
   TemplateMissing: 'TEMPLATE_NOT_FOUND',
   ImageMissing: 'VOLUME_NOT_FOUND',

@@ -51,6 +51,8 @@ export interface RegionFacts {
   readonly reservations: readonly Reservation[];
   /** Hosts that run their maximum number of concurrent creations. */
   readonly busyHosts?: readonly string[] | undefined;
+  /** Hosts whose free storage space could not be read: the space in `hosts` may be too high, so none is used. */
+  readonly unreadHosts?: readonly string[] | undefined;
   /**
    * Allocations by host, if the caller tracks them. Then `vms` is not used, and `reservations` only for pending
    * disks.

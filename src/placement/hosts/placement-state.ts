@@ -49,11 +49,12 @@ function checkHost(host: Host, request: PlacementRequest, facts: RegionFacts): C
   const filtered = hostFilterProblem(host, request);
   if (filtered !== undefined) return { refusals: [filtered] };
   const { options, problems } = findDiskOptions(host, request, facts.hosts);
-  const refusals = [
+  const problemsOfHost = [
     ...tooFewCpus(host, request),
     ...seedStorageProblem(host, request),
     ...(options.length === 0 ? problems : []),
   ];
+  const refusals = problemsOfHost.length > 0 ? problemsOfHost : unreadStorages(host, facts);
   return refusals.length > 0
     ? { refusals }
     : { refusals, candidate: candidateOf(host, options, { request, facts }) };
@@ -72,6 +73,12 @@ function candidateOf(
     memoryLimitBytes: multiplyExact(host.memoryBytes, memoryOvercommit) - memoryReserveBytes,
     isBusy: facts.busyHosts?.includes(host.name) ?? false,
   };
+}
+
+/** Reported only for a host that has all its storages. */
+function unreadStorages({ name }: Host, { unreadHosts }: RegionFacts): readonly HostRefusal[] {
+  if (unreadHosts?.includes(name) !== true) return [];
+  return [refusal(name, 'StoragesUnread', 'does not report the free space of its storages')];
 }
 
 // Proxmox creates such a VM but never starts it.

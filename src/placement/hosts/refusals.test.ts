@@ -49,6 +49,13 @@ const CASES: readonly Case[] = [
     numbers: {},
   },
   {
+    reason: 'StoragesUnread',
+    region: facts([aHost('pve1')], { unreadHosts: ['pve1'] }),
+    code: 'VIEW_STALE',
+    message: 'host pve1 does not report the free space of its storages',
+    numbers: {},
+  },
+  {
     reason: 'NotEnoughMemory',
     request: { placement: rules({ memoryOvercommit: 1.1, memoryReserveBytes: 6 * GIB }) },
     region: facts([aHost('pve1')], { vms: [full, aVm(101, 'pve1', { memoryBytes: GIB })] }),

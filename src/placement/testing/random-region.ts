@@ -80,6 +80,10 @@ export const aRandomRegion: fc.Arbitrary<RegionFacts> = fc.record({
   vms: fc.uniqueArray(vm, { selector: ({ vmId }) => vmId, maxLength: 8 }),
   reservations: fc.uniqueArray(reservation, { selector: ({ vmId }) => vmId, maxLength: 6 }),
   busyHosts: fc.subarray([...HOSTS], { maxLength: 1 }),
+  unreadHosts: fc.oneof(
+    { weight: 4, arbitrary: fc.constant<string[]>([]) },
+    fc.subarray([...HOSTS], { maxLength: 1 }),
+  ),
 });
 
 export const aRandomRequest: fc.Arbitrary<PlacementRequest> = fc.record({

@@ -20,6 +20,17 @@ export function clusterNodesContract(open: OpenCluster): void {
     );
 
     it(
+      'changes a label that another manager set, and keeps the others',
+      withCluster(open, async ({ cluster, addNode }) => {
+        const ref = await addNode({ name: 'n1', labels: { keep: '1', zone: 'a' } });
+        for (let time = 0; time < 2; time += 1)
+          await cluster.changeNode(ref, { labels: { zone: 'b' } });
+        const node = await waitForNode(cluster, 'n1', ({ labels }) => labels['zone'] === 'b');
+        expect(node.labels).toMatchObject({ keep: '1' });
+      }),
+    );
+
+    it(
       'adds and removes taints idempotently and keeps other taints',
       withCluster(open, async ({ cluster, addNode }) => {
         const other = { key: 'other', value: 'v', effect: 'NoSchedule' } as const;

@@ -38,6 +38,18 @@ export function storageContract(fixture: () => HypervisorFixture): void {
       expect(left.map((volume) => volume.id)).not.toContain(isoId(fixture()));
     });
 
+    it('reports the free space of the storages for disks only', async () => {
+      const { hypervisor, underTest } = fixture();
+      const [host] = underTest.hosts;
+      const { disks, isos } = underTest.storages;
+      const space = await underTest.advanceUntil(hypervisor.storageSpace(host));
+      expect(space.get(disks)).toBeGreaterThan(0);
+      const view = await underTest.advanceUntil(hypervisor.view());
+      const known = view.hosts.find(({ name }) => name === host)?.storages ?? [];
+      const ofIsos = known.find(({ name }) => name === isos);
+      expect(space.has(isos)).toBe(ofIsos?.content.includes('images'));
+    });
+
     it('attaches and ejects a seed, and keeps its ISO when the VM is destroyed', async () => {
       const { hypervisor, underTest, createVm, readConfig, followToEnd } = fixture();
       const [host] = underTest.hosts;

@@ -103,6 +103,7 @@ export class MemoryClusterState {
       ...node,
       taints: applyTaintChange(node.taints, change),
       unschedulable: change.unschedulable ?? node.unschedulable,
+      labels: { ...node.labels, ...change.labels },
     });
   }
 

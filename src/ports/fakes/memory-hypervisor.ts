@@ -239,6 +239,14 @@ export class MemoryHypervisor implements Hypervisor {
     return formatVolumeId(file);
   }
 
+  storageSpace(host: string, options?: CallOptions) {
+    const call = { method: 'storageSpace', host } as const;
+    return this.#call(call, options, () => {
+      this.#operations.requireHost(host);
+      return this.state.storageSpace(host);
+    });
+  }
+
   // oxlint-disable-next-line max-params -- the port's own order
   volumes(host: string, storage: string, content: VolumeContent, options?: CallOptions) {
     const call = { method: 'volumes', host } as const;

@@ -44,12 +44,23 @@ export class MemoryRegion {
   readonly vms = new Map<number, MemoryVm>();
   readonly containers: ContainerSummary[] = [];
   readonly volumes = new Map<string, MemoryVolume>();
+  /** Bytes of a storage that look free in the view but cannot be used, by name. */
+  readonly reservedBytes = new Map<string, number>();
   readonly #tasks = new Map<string, MemoryTask>();
   readonly #plannedFailures = new Map<TaskKind, PvescalerError[]>();
   #taskCount = 0;
 
   constructor(hosts: readonly Host[]) {
     this.hosts = [...hosts];
+  }
+
+  storageSpace(hostName: string): ReadonlyMap<string, number> {
+    const storages = this.hosts.find(({ name }) => name === hostName)?.storages ?? [];
+    return new Map(
+      storages
+        .filter(({ active, content }) => active && content.includes('images'))
+        .map(({ name, freeBytes }) => [name, freeBytes - (this.reservedBytes.get(name) ?? 0)]),
+    );
   }
 
   failNextTask(kind: TaskKind, failure: PvescalerError): void {

@@ -42,6 +42,7 @@ function identityOptions({ tags, smbiosUuid }: Pick<VmSpec, 'tags' | 'smbiosUuid
 function hardwareOptions({ options, networks, cpus, memoryBytes }: VmHardware): Option[] {
   const sockets = Number(options['sockets'] ?? 1);
   return [
+    ['sockets', String(sockets)],
     ...Object.entries(options),
     ...networks.map(({ model, bridge }, at): Option => [`net${at}`, `${model},bridge=${bridge}`]),
     ['cores', String(Math.ceil(cpus / sockets))],

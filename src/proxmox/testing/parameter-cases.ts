@@ -38,6 +38,7 @@ const onStorage = { node, storage };
 export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
   'GET /version': { given: {}, parameters: {} },
   'GET /nodes': { given: {}, parameters: {} },
+  'GET /cluster/status': { given: {}, parameters: {} },
   'POST /access/ticket': {
     given: { username: 'scaler@pve', password: 'simulated' },
     parameters: {
@@ -52,6 +53,10 @@ export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
   'GET /cluster/resources': {
     given: {},
     parameters: { type: { accept: 'vm', refuse: 'lxc' } },
+  },
+  'GET /nodes/{node}/storage': {
+    given: { node: 'pve1' },
+    parameters: { node, content: { accept: 'images', refuse: 'i' }, enabled: flag() },
   },
   'POST /nodes/{node}/qemu': {
     given: { node: 'pve1', vmid: '150' },

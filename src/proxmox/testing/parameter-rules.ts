@@ -104,7 +104,7 @@ export function findParameterErrors(
     }
     for (const text of findValueErrors(fact, value, name)) add(text[0], text[1]);
     if (fact.requires !== undefined && given[fact.requires] === undefined) {
-      add(fact.requires, `missing property - '${name}' requires this property`);
+      add(fact.requires, `missing property required by '${name}'`);
     }
   }
   return Object.fromEntries([...problems].map(([name, texts]) => [name, texts.join('\\n')]));

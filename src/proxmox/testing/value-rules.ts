@@ -120,9 +120,7 @@ function findInvalid(fields: Fields, values: ReadonlyMap<string, string>, name: 
     const lacks = requires !== undefined && !values.has(requires);
     return [
       ...(problem === undefined ? [] : [[key, problem] as const]),
-      ...(lacks
-        ? [[requires, `missing property - '${name}.${key}' requires this property`] as const]
-        : []),
+      ...(lacks ? [[requires, `missing property required by '${name}.${key}'`] as const] : []),
     ];
   });
 }

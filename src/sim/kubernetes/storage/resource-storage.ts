@@ -193,7 +193,7 @@ export class ResourceStorage {
       throw new ApiError(500, 'InternalError', message);
     }
     const [budget] = budgets;
-    if (budget !== undefined && objectField(budget, 'status')['disruptionsAllowed'] !== 1) {
+    if (budget !== undefined && disruptionsAllowed(budget) < 1) {
       throw new ApiError(
         429,
         'TooManyRequests',
@@ -222,6 +222,10 @@ export class ResourceStorage {
         return Object.entries(selector).every(([key, value]) => labels[key] === value);
       });
   }
+}
+
+function disruptionsAllowed(budget: SimObject): number {
+  return Number(objectField(budget, 'status')['disruptionsAllowed'] ?? 0);
 }
 
 export function requireResource(apiVersion: string, plural: string): Resource {

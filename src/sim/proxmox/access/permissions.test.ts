@@ -258,6 +258,17 @@ describe('permissions', () => {
       body: 'vmid=100&args=-x',
     });
     expect(response.status).toBe(200);
+    const importFrom = async (vmid: number, path: string) => {
+      const body = `vmid=${vmid}&scsi0=${encodeURIComponent(`local-lvm:0,import-from=${path}`)}`;
+      const target = '/api2/json/nodes/pve1/qemu';
+      const created = await harness.send({ method: 'POST', target, headers, body });
+      harness.authorization = headers.authorization;
+      return await harness.waitForTask(created);
+    };
+    expect(await importFrom(101, '/var/lib/vz/import/noble-with-agent.qcow2')).toBe('OK');
+    expect(await importFrom(102, '/root/no.qcow2')).toBe(
+      "unable to create VM 102 - can't find file '/root/no.qcow2'",
+    );
   });
 
   it('can be granted and revoked over the API', async () => {

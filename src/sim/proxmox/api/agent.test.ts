@@ -48,6 +48,26 @@ describe('guest agent endpoints', () => {
     });
   });
 
+  it('write and read files, without a result object', async () => {
+    const harness = await bootVm();
+    const file = '/etc/motd';
+    const write = (params: Params) => harness.call('POST', `${PATH}/agent/file-write`, params);
+    const read = (params: Params) => harness.call('GET', `${PATH}/agent/file-read`, params);
+    expect((await write({ file, content: 'hello' })).data).toBeNull();
+    expect((await read({ file })).data).toEqual({ content: 'hello', 'bytes-read': 5 });
+    expect((await read({ file, offset: 1, count: 2 })).data).toEqual({
+      content: 'el',
+      'bytes-read': 2,
+      truncated: 1,
+    });
+    expect((await write({ file, content: 'aGk=', encode: 0 })).data).toBeNull();
+    expect((await read({ file, decode: 0 })).data.content).toBe('aGk=');
+    expect((await read({ file: '/nosuch' })).reason).toBe(
+      "Agent error: failed to open file '/nosuch' (mode: 'r'): No such file or directory",
+    );
+    expect((await write({ file: '/nosuch/x', content: '' })).reason).toContain("mode: 'wb'");
+  });
+
   it('run commands and return their exit status once', async () => {
     const harness = await bootVm();
     const { data } = await harness.call('POST', `${PATH}/agent/exec`, {

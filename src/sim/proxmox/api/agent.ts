@@ -80,6 +80,31 @@ async function execStatus(call: Call): Promise<unknown> {
   });
 }
 
+const MAX_READ_BYTES = 16 * 2 ** 20;
+
+/** Both calls answer without the `result` of the other commands; content is one character per byte. */
+async function readFile(call: Call): Promise<unknown> {
+  return await runOnGuest(call, (guest) => {
+    const bytes = Buffer.from(guest.agent.readFile(call.text('file')));
+    const from = Number(call.optional('offset') ?? 0);
+    const part = bytes.subarray(from, from + Number(call.optional('count') ?? MAX_READ_BYTES));
+    const encoding = call.optional('decode') === '0' ? 'base64' : 'latin1';
+    const isCut = from + part.length < bytes.length;
+    return {
+      content: part.toString(encoding),
+      'bytes-read': part.length,
+      ...(isCut ? { truncated: 1 } : {}),
+    };
+  });
+}
+
+async function writeFile(call: Call): Promise<null> {
+  const encoding = call.optional('encode') === '0' ? 'base64' : 'latin1';
+  const content = Buffer.from(call.text('content'), encoding);
+  await runOnGuest(call, (guest) => guest.agent.writeFile(call.text('file'), content));
+  return null;
+}
+
 function ping(guest: Guest): unknown {
   guest.agent.ping();
   return {};
@@ -179,8 +204,6 @@ const COMMAND_METHODS: readonly (readonly [string, string])[] = [
   ['POST', 'suspend-hybrid'],
   ['POST', 'suspend-ram'],
   ['POST', 'set-user-password'],
-  ['GET', 'file-read'],
-  ['POST', 'file-write'],
 ];
 
 const COMMAND_HANDLERS: Handlers = Object.fromEntries(
@@ -203,11 +226,13 @@ export const AGENT_HANDLERS: Handlers = {
   ...COMMAND_HANDLERS,
   [`POST ${AGENT_PATH}`]: (call) => runAgentCommand(call, call.text('command')),
   [`GET ${AGENT_PATH}`]: () =>
-    [...COMMAND_METHODS.map(([, name]) => name), 'exec', 'exec-status']
+    [...COMMAND_METHODS.map(([, name]) => name), 'exec', 'exec-status', 'file-read', 'file-write']
       .toSorted()
       .map((name) => ({ name })),
   [`POST ${AGENT_PATH}/exec`]: exec,
   [`GET ${AGENT_PATH}/exec-status`]: execStatus,
+  [`GET ${AGENT_PATH}/file-read`]: readFile,
+  [`POST ${AGENT_PATH}/file-write`]: writeFile,
   'GET /nodes/{node}/qemu/{vmid}/cloudinit/dump': dumpCloudInit,
   'PUT /nodes/{node}/qemu/{vmid}/cloudinit': regenerateCloudInitDrive,
 };

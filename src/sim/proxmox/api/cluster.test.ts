@@ -141,6 +141,7 @@ describe('cluster endpoints', () => {
     );
     await harness.createVm(100, { pool: 'k8s' });
     expect((await harness.call('GET', '/pools/k8s')).data).toMatchObject({
+      poolid: 'k8s',
       comment: 'ours',
       members: [{ vmid: 100 }],
     });

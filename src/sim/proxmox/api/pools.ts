@@ -58,6 +58,7 @@ function listMembers(call: Call, pool: Pool): unknown[] {
 function showPool(call: Call): Record<string, unknown> {
   const pool = requirePool(call);
   return {
+    poolid: call.text('poolid'),
     ...(pool.comment === undefined ? {} : { comment: pool.comment }),
     members: listMembers(call, pool),
   };
@@ -67,7 +68,7 @@ function listPools(call: Call): unknown {
   const only = call.optional('poolid');
   if (only !== undefined) {
     call.require({ path: `/pool/${only}`, privileges: ['Pool.Audit'] });
-    return [{ poolid: only, ...showPool(call) }];
+    return [showPool(call)];
   }
   return [...call.state.pools]
     .filter(([id]) => call.isAllowed({ path: `/pool/${id}`, privileges: ['Pool.Audit'] }))

@@ -60,16 +60,46 @@ function formatVmStatus(call: Call, vm: Vm): Record<string, unknown> {
     mem: running === undefined ? 0 : Math.floor(memory * 0.6),
     maxdisk: diskBytes(vm),
     disk: 0,
-    diskread: 0,
-    diskwrite: 0,
     netin: 0,
     netout: 0,
+    ...versionedStatus(call, running !== undefined),
     uptime:
       running === undefined ? 0 : Math.floor((call.state.clock.now() - running.startedAt) / 1000),
     ...(running === undefined ? {} : { pid: running.pid }),
     ...(template === '1' ? { template: 1 } : {}),
     ...(tags === undefined ? {} : { tags }),
     ...(lock === undefined ? {} : { lock }),
+  };
+}
+
+const PRESSURES = ['cpusome', 'cpufull', 'iosome', 'iofull', 'memorysome', 'memoryfull'];
+
+/** 9.x reports the host's memory and, of running VMs, pressure; disk statistics only in the status of a running VM. */
+function versionedStatus(call: Call, isRunning: boolean): Record<string, number> {
+  if (call.state.version === '8.4') return { diskread: 0, diskwrite: 0 };
+  const pressures = isRunning ? PRESSURES.map((name) => [`pressure${name}`, 0] as const) : [];
+  return { memhost: 0, ...Object.fromEntries(pressures) };
+}
+
+/** What QEMU itself reports of a running VM. */
+function runningStatus(call: Call, vm: Vm): Record<string, unknown> {
+  const memory = memoryMib(vm.config) * 2 ** 20;
+  return {
+    ...runningVersions(call),
+    diskread: 0,
+    diskwrite: 0,
+    balloon: memory,
+    ballooninfo: { actual: memory, max_mem: memory },
+    'proxmox-support': {
+      'pbs-dirty-bitmap': true,
+      'pbs-dirty-bitmap-migration': true,
+      'pbs-dirty-bitmap-savevm': true,
+      'pbs-library-version': '1.5.1',
+      'pbs-masterkey': true,
+      'query-bitmap-info': true,
+      'backup-fleecing': true,
+      'backup-max-workers': true,
+    },
   };
 }
 
@@ -96,18 +126,8 @@ function currentStatus(call: Call): unknown {
     qmpstatus: paused ? 'paused' : shown['status'],
     ha: ha === undefined ? { managed: 0 } : { managed: 1, state: ha.state },
     ...(isAgentEnabled(vm.config) ? { agent: 1 } : {}),
-    ...(vm.running === undefined ? {} : runningVersions(call)),
-    ...(call.state.version === '9.2'
-      ? {
-          memhost: shown['mem'],
-          pressurecpusome: 0,
-          pressurecpufull: 0,
-          pressureiosome: 0,
-          pressureiofull: 0,
-          pressurememorysome: 0,
-          pressurememoryfull: 0,
-        }
-      : {}),
+    ...(vm.running === undefined ? {} : runningStatus(call, vm)),
+    ...(call.state.version === '9.2' ? { memhost: shown['mem'] } : {}),
   };
 }
 

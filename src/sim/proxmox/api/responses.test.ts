@@ -88,7 +88,12 @@ const FAILURES: readonly Row[] = [
     { notes: 'x' },
     'only backups can have notes',
   ],
-  ['POST', NEW, { vmid: 101, scsi0: 'cdrom' }, 'Only root can pass arbitrary filesystem paths.'],
+  [
+    'POST',
+    NEW,
+    { vmid: 101, scsi0: 'cdrom' },
+    'Only root can pass arbitrary filesystem paths. at /usr/share/perl5/PVE/Storage.pm line 651.',
+  ],
   [
     'POST',
     NEW,
@@ -312,6 +317,39 @@ describe('written configurations and volumes', () => {
     expect(await harness.waitForTask(await back({ start: 1 }))).toBe('OK');
     await harness.clock.advance(5000);
     expect((await harness.call('GET', `${VM}/status/current`)).data.status).toBe('running');
+  });
+
+  it.each([
+    ['9.2', { memhost: 0 }],
+    ['8.4', { diskread: 0, diskwrite: 0 }],
+  ] as const)(
+    'reports the balloon and pressure only of running VMs, version %s',
+    async (version, off) => {
+      const harness = new SimHarness({ cluster: { ...testCluster(), version } });
+      await harness.createVm(100, { memory: 1024 });
+      const status = async () => (await harness.call('GET', `${VM}/status/current`)).data;
+      const stopped = await status();
+      expect(stopped).toMatchObject(off);
+      for (const name of ['balloon', 'ballooninfo', 'proxmox-support', 'pressurecpusome'])
+        expect(stopped).not.toHaveProperty(name);
+      await harness.waitForTask(await harness.call('POST', `${VM}/status/start`));
+      const running = await status();
+      expect(running).toMatchObject({
+        balloon: 2 ** 30,
+        ballooninfo: { actual: 2 ** 30, max_mem: 2 ** 30 },
+        'proxmox-support': { 'pbs-dirty-bitmap': true },
+        diskread: 0,
+      });
+      expect('pressurecpusome' in running).toBe(version === '9.2');
+    },
+  );
+
+  it('refuses a taken id of a VM whatever snippets the new one names', async () => {
+    const harness = await createHarness();
+    const vm = { vmid: 100, cicustom: 'user=local:iso/debian.iso' };
+    expect((await harness.call('POST', '/nodes/pve1/qemu', vm)).reason).toBe(
+      "unable to create VM 100 - VM 100 already exists on node 'pve1'",
+    );
   });
 
   it('lists storages of other hosts as not enabled', async () => {

@@ -223,7 +223,7 @@ describe('downloads', () => {
     [
       { checksum: 'x' },
       'local',
-      { 'checksum-algorithm': "missing property - 'checksum' requires this property" },
+      { 'checksum-algorithm': "missing property required by 'checksum'" },
     ],
     [{ url: 'ftp://x' }, 'local', { url: 'value does not match the regex pattern' }],
     [{ filename: 'x.img' }, 'local', { filename: 'invalid filename or wrong extension' }],

@@ -25,4 +25,33 @@ describe('saved state', () => {
     await other.clock.advance(120_000);
     expect((await other.call('POST', '/nodes/pve1/qemu/100/agent/ping')).status).toBe(200);
   });
+
+  it('restores the roles of the saved state only', async () => {
+    const harness = new SimHarness();
+    const roles = async () =>
+      (await harness.call('GET', '/access/roles')).data.map(
+        (role: { roleid: string }) => role.roleid,
+      );
+    const before = await roles();
+    const saved = harness.sim.saveState();
+    await harness.call('POST', '/access/roles', { roleid: 'Later', privs: 'VM.Audit' });
+    harness.sim.loadState(saved);
+    expect(await roles()).toEqual(before);
+  });
+
+  it('keeps the disk of a running guest that boots from another disk than the first', async () => {
+    const harness = new SimHarness();
+    const image = 'local-lvm:0,import-from=local:import/noble-with-agent.qcow2';
+    await harness.createVm(100, {
+      scsi0: 'local-lvm:1',
+      scsi1: image,
+      boot: 'order=scsi1',
+      agent: 1,
+    });
+    await harness.waitForTask(await harness.call('POST', '/nodes/pve1/qemu/100/status/start'));
+    await harness.clock.advance(60_000);
+    const saved = harness.sim.saveState();
+    const booted = saved.volumes.filter(({ everBooted }) => everBooted).map(({ name }) => name);
+    expect(booted).toEqual([expect.stringContaining('disk-1')]);
+  });
 });

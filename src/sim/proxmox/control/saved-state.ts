@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The saved state of a simulated cluster (`--state FILE`). Running tasks are not saved: as after a power failure,
 // they are gone and locked configurations stay locked.
+
 import { Buffer } from 'node:buffer';
 import type { Core } from '../core.ts';
 import type { GuestBehaviour } from '../guest/guest.ts';
 import type { Acl, HaResource, Snapshot, Storage, Token, Volume } from '../state/model.ts';
 import type { TaskRecord } from '../tasks/engine.ts';
-import { powerOn } from '../vm/guest-lifecycle.ts';
+import { findBootVolume, powerOn } from '../vm/guest-lifecycle.ts';
 import { applyPending } from '../vm/pending.ts';
 
 interface SavedVm {
@@ -113,21 +114,10 @@ export function captureState(core: Core): SavedState {
 /** Copies the disk state of a running guest to its boot volume. */
 function saveGuestDisk(core: Core, id: number): void {
   const vm = core.state.vms.get(id);
-  const disk = vm?.running === undefined ? undefined : findBootDisk(core, id);
+  const disk = vm?.running === undefined ? undefined : findBootVolume(core, vm);
   if (vm?.running === undefined || disk === undefined) return;
   disk.guestState = vm.running.guest.diskState();
   disk.everBooted = true;
-}
-
-function findBootDisk(core: Core, id: number): Volume | undefined {
-  for (const storage of core.state.storages.values()) {
-    for (const held of storage.volumes.values()) {
-      for (const volume of held.values()) {
-        if (volume.vmId === id && /disk-0/.test(volume.name)) return volume;
-      }
-    }
-  }
-  return undefined;
 }
 
 function restoreAccess(core: Core, saved: SavedState): void {
@@ -139,6 +129,7 @@ function restoreAccess(core: Core, saved: SavedState): void {
   }
   state.groups.clear();
   for (const [id, members] of saved.groups) state.groups.set(id, new Set(members));
+  state.roles.clear();
   for (const [id, privs] of saved.roles) state.roles.set(id, new Set(privs));
   state.acl = [...saved.acl];
   state.pools.clear();

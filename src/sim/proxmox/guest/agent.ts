@@ -46,6 +46,22 @@ export class SimulatedAgent implements GuestAgent {
     return this.#host.system().profile.osInfo;
   }
 
+  readFile(path: string): Uint8Array {
+    this.ping();
+    const bytes = this.#host.system().files.bytes(path);
+    if (bytes === undefined) throw cannotOpen(path, 'r');
+    return bytes;
+  }
+
+  writeFile(path: string, content: Uint8Array): void {
+    this.ping();
+    const { files } = this.#host.system();
+    const parent = path.replace(/\/[^/]*$/, '') || '/';
+    if (!path.startsWith('/') || !files.isDirectory(parent)) throw cannotOpen(path, 'wb');
+    files.write(path, content);
+    this.#host.system().notifyChange();
+  }
+
   exec(command: readonly string[], input?: string): number {
     this.ping();
     const [program = ''] = command;
@@ -94,4 +110,10 @@ export class SimulatedAgent implements GuestAgent {
       if (!system.isOff) throw error;
     }
   }
+}
+
+function cannotOpen(path: string, mode: string): Error {
+  return new Error(
+    `Agent error: failed to open file '${path}' (mode: '${mode}'): No such file or directory`,
+  );
 }

@@ -93,6 +93,8 @@ export interface GuestAgent {
   exec(command: readonly string[], input?: string): number;
   /** The exit status can be read once; after that the pid is unknown. */
   execStatus(pid: number): GuestExecStatus;
+  readFile(path: string): Uint8Array;
+  writeFile(path: string, content: Uint8Array): void;
 }
 
 export type GuestPhase =

@@ -232,7 +232,7 @@ export class RequestPipeline {
   async #execute(incoming: IncomingRequest, routed: RoutedRequest): Promise<SimResponse> {
     const { endpoint } = routed.route;
     const params = normaliseParams(endpoint, routed.params);
-    const errors = verifyParams(endpoint, params);
+    const errors = verifyParams(endpoint, params, this.#core.state.version);
     if (Object.keys(errors).length > 0) throw parameterError(errors);
     const name = `${endpoint.method} ${endpoint.path}`;
     const handler = HANDLERS[name];

@@ -52,7 +52,7 @@ describe('parameter verification of POST qemu', () => {
     [{ net32: 'virtio' }, 'net32', UNKNOWN],
     [{ scsi31: 'local:1' }, 'scsi31', UNKNOWN],
     [{ net00: 'virtio' }, 'net00', UNKNOWN],
-    [{ force: '1' }, 'archive', "missing property - 'force' requires this property"],
+    [{ force: '1' }, 'archive', "missing property required by 'force'"],
     [
       { memory: '8' },
       'memory',
@@ -93,7 +93,7 @@ describe('parameter verification of POST qemu', () => {
     [
       { ipconfig0: 'gw=10.0.0.1' },
       'ipconfig0',
-      "invalid format - format error\nipconfig0.ip: missing property - 'ipconfig0.gw' requires this property\n",
+      "invalid format - format error\nipconfig0.ip: missing property required by 'ipconfig0.gw'\n",
     ],
     [
       { scsi0: 'local:1,cache=x' },

@@ -2,6 +2,7 @@
 // Parameter verification: checks every parameter of a call against the table of facts and reports all errors at
 // once, with Proxmox' messages. Knows nothing of what an endpoint does.
 import {
+  type ApiVersion,
   type EndpointFact,
   INDEX_RANGES,
   type ParamFact,
@@ -176,7 +177,7 @@ function checkObject(fields: Fields, values: Params, prefix: string): Errors {
     checkValue(fact, value, { path, errors });
     const { requires } = fact;
     if (requires !== undefined && values[requires] === undefined) {
-      addError(errors, prefix + requires, `missing property - '${path}' requires this property`);
+      addError(errors, prefix + requires, `missing property required by '${path}'`);
     }
   }
   return errors;
@@ -215,6 +216,19 @@ export function normaliseParams(endpoint: EndpointFact, params: Params): Params 
 export function verifyParams(
   endpoint: EndpointFact,
   params: Params,
+  version: ApiVersion = '9.2',
 ): Readonly<Record<string, string>> {
-  return checkObject(endpoint.params, params, '');
+  const errors = checkObject(endpoint.params, params, '');
+  if (version !== '8.4') return errors;
+  return Object.fromEntries(
+    Object.entries(errors).map(([name, text]) => [name, formatFor84(text)]),
+  );
+}
+
+/** The text about a dependent property changed in 9.0. */
+function formatFor84(text: string): string {
+  return text.replaceAll(
+    /missing property required by '([^']*)'/g,
+    "missing property - '$1' requires this property",
+  );
 }

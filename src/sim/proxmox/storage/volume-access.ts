@@ -50,8 +50,13 @@ function requireOwned(
 export function requireVolumeAccess(core: Core, use: VolumeAccess): void {
   const id = splitVolumeId(use.volumeId);
   if (id === undefined) {
-    if (use.authUser !== ROOT_USER)
-      throw serverError('Only root can pass arbitrary filesystem paths.');
+    if (use.authUser !== ROOT_USER) {
+      // Perl adds the position to a message without a newline.
+      const line = core.state.version === '8.4' ? 569 : 651;
+      throw serverError(
+        `Only root can pass arbitrary filesystem paths. at /usr/share/perl5/PVE/Storage.pm line ${line}.`,
+      );
+    }
     return;
   }
   const kind = parseVolumeName(requireStorage(core.state, id.storage), id.name);

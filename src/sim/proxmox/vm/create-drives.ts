@@ -16,6 +16,7 @@ import {
   requireStorage,
   splitVolumeId,
   volumePath,
+  volumesOn,
 } from '../storage/volumes.ts';
 import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
 import {
@@ -138,26 +139,16 @@ function requireUnusedVolumeAccess(core: Core, request: DriveRequest): void {
   }
 }
 
-/** The checks before the task: storages, volumes, import sources. */
+/** The checks before the task: storages, volumes, import sources. Snippets of `cicustom` are checked at the start only. */
 export function requireDriveAccess(core: Core, request: DriveRequest): void {
   for (const [slot, drive] of parseDrives(request.settings))
     requireOneDriveAccess(core, request, { slot, drive });
   requireUnusedVolumeAccess(core, request);
-  const { vmstatestorage, cicustom } = request.settings;
+  const { vmstatestorage } = request.settings;
   if (vmstatestorage !== undefined) {
     core.access.require(request.authUser, {
       path: `/storage/${vmstatestorage}`,
       privileges: ['Datastore.AllocateSpace'],
-    });
-  }
-  for (const part of (cicustom ?? '').split(',')) {
-    const volumeId = part.split('=')[1];
-    if (volumeId === undefined) continue;
-    requireVolumeAccess(core, {
-      authUser: request.authUser,
-      vmId: request.vmId,
-      volumeId,
-      content: 'snippets',
     });
   }
 }
@@ -205,7 +196,7 @@ async function createCloudInitDrive(
 function requireImportVolume(creation: DriveCreation, source: string): Volume {
   const { core, host } = creation;
   const id = splitVolumeId(source);
-  if (id === undefined) throw serverError(`could not get file size of ${source}`);
+  if (id === undefined) return requireImportFile(creation, source);
   const storage = requireActiveStorage(core.state, id.storage, host);
   const volume = findVolume(core.state, host, source);
   if (volume === undefined) {
@@ -222,6 +213,18 @@ function requireImportVolume(creation: DriveCreation, source: string): Volume {
     );
   }
   return volume;
+}
+
+/** A path of the host, for root@pam only: a file of a storage that is on the host. */
+function requireImportFile({ core, host }: DriveCreation, path: string): Volume {
+  for (const storage of core.state.storages.values()) {
+    for (const volume of volumesOn(storage, host).values()) {
+      if (storage.path === undefined || volumePath(storage, volume.name) !== path) continue;
+      if (volume.backingFile === undefined) return volume;
+      throw serverError(`backing file not allowed for untrusted image '${path}'!`);
+    }
+  }
+  throw serverError(`can't find file '${path}'`);
 }
 
 function imageName(volume: Volume): string | undefined {

@@ -31,7 +31,7 @@ describe('creating a VM is refused before the task', () => {
     [
       { scsi0: 'local-lvm:0,import-from=/root/x.qcow2' },
       500,
-      'Only root can pass arbitrary filesystem paths.',
+      'Only root can pass arbitrary filesystem paths. at /usr/share/perl5/PVE/Storage.pm line 651.',
     ],
     [{ pool: 'nosuch' }, 403, "Permission check failed (pool 'nosuch' does not exist)"],
     [{ args: '-foo' }, 500, "only root can set 'args' config"],

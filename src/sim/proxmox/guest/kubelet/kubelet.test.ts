@@ -116,7 +116,7 @@ describe('a simulated kubelet', () => {
     expect(server.calls).toHaveLength(last);
   });
 
-  it('starts a bound pod once, reports it ready and deletes it after termination', async () => {
+  it('starts a bound pod once, reports it ready, again if that was changed, and deletes it after termination', async () => {
     const { server, guest, clock } = createJoinHarness(k3sSeed());
     guest.start();
     await clock.advance(60_000);
@@ -139,6 +139,18 @@ describe('a simulated kubelet', () => {
     await clock.advance(10_000);
     expect(podPatch()?.status.containerStatuses).toMatchObject([{ ready: true }]);
     expect(count(server.calls, /^PATCH .*pods\/app\/status/)).toBe(2);
+    const ready = (status: string) => ({
+      ...pod,
+      status: { conditions: [{ type: 'Ready', status }] },
+    });
+    server.sendPodEvent('MODIFIED', ready('True'));
+    await clock.advance(10_000);
+    expect(count(server.calls, /^PATCH .*pods\/app\/status/)).toBe(2);
+    // The node controller does this when it loses the node.
+    server.sendPodEvent('MODIFIED', ready('False'));
+    await clock.advance(10_000);
+    expect(count(server.calls, /^PATCH .*pods\/app\/status/)).toBe(3);
+    expect(podPatch()?.status.containerStatuses).toMatchObject([{ ready: true }]);
     const terminating = {
       deletionTimestamp: '2026-01-01T00:00:00Z',
       deletionGracePeriodSeconds: 30,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the pods bound to one node: starts them, reports them ready, terminates them within their grace period and
-// deletes them. Pods are tracked by uid, so that a pod in both list and watch starts once.
+// deletes them. Pods are tracked by uid, so that a pod in both list and watch starts once. A status that another writer
+// changed is reported again, as a kubelet does.
 import { asList, asRecord, asText, isRecord } from '../untyped-values.ts';
 import type { NodeContext } from './node-context.ts';
 import { buildPodStatus, type PodFacts, type PodStatusInput, readPodFacts } from './pod-status.ts';
@@ -17,6 +18,7 @@ interface RunningPod {
   readonly startedAt: number;
   readonly podIp: string;
   isStarted: boolean;
+  isReady: boolean;
   isTerminating: boolean;
   /** Aborted when the pod is removed. */
   readonly stop: AbortController;
@@ -74,6 +76,8 @@ export class PodRunner {
       known.facts = facts;
       if (facts.isTerminating && !known.isTerminating)
         this.#runInBackground(known, () => this.#terminatePod(known));
+      else if (known.isReady && !facts.isReady && !known.isTerminating)
+        this.#runInBackground(known, () => this.#reportStatus(known, 'ready'));
       return;
     }
     const { clock, vmId } = this.#node;
@@ -82,6 +86,7 @@ export class PodRunner {
       startedAt: clock.now(),
       podIp: `10.244.${vmId % 256}.${(this.#nextAddress++ % 253) + 2}`,
       isStarted: false,
+      isReady: false,
       isTerminating: facts.isTerminating,
       stop: new AbortController(),
     };
@@ -100,7 +105,9 @@ export class PodRunner {
     pod.isStarted = true;
     await this.#reportStatus(pod, 'running');
     await this.#sleepSimulated(pod, pod.facts.readyAfterSeconds * 1_000);
-    if (!pod.isTerminating) await this.#reportStatus(pod, 'ready');
+    if (pod.isTerminating) return;
+    await this.#reportStatus(pod, 'ready');
+    pod.isReady = true;
   }
 
   async #terminatePod(pod: RunningPod): Promise<void> {

@@ -11,6 +11,8 @@ export interface PodFacts {
   readonly graceSeconds: number;
   /** Phase Succeeded or Failed. */
   readonly isTerminated: boolean;
+  /** The Ready condition in the API, which the node controller sets to False when it loses the node. */
+  readonly isReady: boolean;
   readonly containers: readonly { readonly name: string; readonly image: string }[];
   /** The longest `initialDelaySeconds` of the readiness probes. */
   readonly readyAfterSeconds: number;
@@ -21,7 +23,9 @@ export interface PodFacts {
 export function readPodFacts(pod: PlainRecord): PodFacts {
   const metadata = asRecord(pod['metadata']);
   const containers = asList(asRecord(pod['spec'])['containers']).filter(isRecord);
-  const phase = asText(asRecord(pod['status'])['phase']);
+  const status = asRecord(pod['status']);
+  const phase = asText(status['phase']);
+  const conditions = asList(status['conditions']).filter(isRecord);
   const longest = (seconds: (container: PlainRecord) => unknown) =>
     Math.max(0, ...containers.map((each) => Number(seconds(each) ?? 0) || 0));
   return {
@@ -31,6 +35,7 @@ export function readPodFacts(pod: PlainRecord): PodFacts {
     isTerminating: metadata['deletionTimestamp'] !== undefined,
     graceSeconds: Number(metadata['deletionGracePeriodSeconds'] ?? 0),
     isTerminated: phase === 'Succeeded' || phase === 'Failed',
+    isReady: conditions.some(({ type, status: value }) => type === 'Ready' && value === 'True'),
     containers: containers.map((each) => ({
       name: asText(each['name']) ?? '',
       image: asText(each['image']) ?? '',

@@ -115,7 +115,7 @@ function declareLocal(call: BuiltinCall): number {
   return assignVariables(call);
 }
 
-/** Replaces the shell with a command. Without a command it has no effect: `exec > file` is not simulated. */
+/** Replaces the shell with a command. Without one the interpreter keeps its redirections. */
 async function runExec({ shell, args, streams, host }: BuiltinCall): Promise<number> {
   if (args.length === 0) return 0;
   throw new Unwind('exit', await host.execute(args, streams, shell.environment()));

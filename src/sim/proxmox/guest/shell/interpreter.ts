@@ -38,6 +38,8 @@ export class Interpreter implements ShellState {
   exitTrap: string | undefined;
   readonly locals: Map<string, string | undefined>[] = [];
   readonly #host: ShellHost;
+  /** Streams of the last `exec` without a command. */
+  #execStreams: Streams | undefined;
 
   constructor(host: ShellHost, options: ShellOptions) {
     const { variables = new Map<string, string>(), args = [], name = 'sh' } = options;
@@ -110,12 +112,22 @@ export class Interpreter implements ShellState {
         return 0;
       case 'chain':
         return this.#runChain(node, streams);
-      case 'list': {
-        let code = 0;
-        for (const item of node.items) code = await this.#runNode(item, streams);
-        return code;
-      }
+      case 'list':
+        return this.#runList(node.items, streams);
     }
+  }
+
+  /** `exec > file` redirects all commands after it, also in the enclosing lists. */
+  async #runList(items: readonly ShellNode[], streams: Streams): Promise<number> {
+    let code = 0;
+    let current = streams;
+    for (const item of items) {
+      const before = this.#execStreams;
+      code = await this.#runNode(item, current);
+      const { stdin, out, err } = this.#execStreams ?? current;
+      if (this.#execStreams !== before) current = { ...current, stdin, out, err };
+    }
+    return code;
   }
 
   /** `set -e`: a failure ends the script unless the command is a condition. */
@@ -173,6 +185,7 @@ export class Interpreter implements ShellState {
       files: this.#host.files,
     });
     if (streams === undefined) return 1;
+    if (argv.length === 1 && argv[0] === 'exec') this.#execStreams = streams;
     if (argv.length > 0) return this.#runCommand(argv, streams, assigned);
     for (const [name, value] of assigned) this.scope.variables.set(name, value);
     return node.assignments.length > 0 && hasSubstitution(node) ? this.scope.status : 0;

@@ -68,7 +68,10 @@ describe('the simulated shell runs control flow', () => {
     ['while read -r l; do echo "<$l>"; done <<E\na b\nc\nE', '<a b>\n<c>\n'],
     ["trap 'echo bye' EXIT; echo hi; exit 0", 'hi\nbye\n'],
     ['exec echo replaced; echo never', 'replaced\n'],
-    ['exec > /dev/null; echo on', 'on\n'],
+    ['echo on; exec > /dev/null; echo off', 'on\n'],
+    ['(exec > /dev/null; echo off); echo on', 'on\n'],
+    ['if true; then exec > /tmp/f; fi; echo in', ''],
+    ['exec 2> /dev/null; echo on; echo off >&2', 'on\n'],
     ['echo a && (echo b; false) || echo c', 'a\nb\nc\n'],
   ])('%s', async (text, expected) => {
     expect(await runForOutput(text)).toBe(expected);
