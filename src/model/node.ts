@@ -14,6 +14,8 @@ export interface Node {
   readonly isUnschedulable: boolean;
   /** Total that pods may request. A resource that is not listed does not exist on the node. */
   readonly allocatable: Resources;
+  /** Features of its kubelet and runtime that pods may require. */
+  readonly declaredFeatures: readonly string[];
 }
 
 /** A Node object of the Kubernetes API. */
@@ -25,6 +27,7 @@ export interface NodeSource {
   } | null;
   readonly status?: {
     readonly allocatable?: Readonly<Record<string, string | number>> | null;
+    readonly declaredFeatures?: readonly string[] | null;
   } | null;
 }
 
@@ -44,5 +47,6 @@ export function nodeFromKubernetes(source: NodeSource): Parsed<Node> {
     taints,
     isUnschedulable: source.spec?.unschedulable ?? false,
     allocatable: allocatable.value,
+    declaredFeatures: source.status?.declaredFeatures ?? [],
   });
 }

@@ -32,6 +32,10 @@ export function formatReason(reason: FilterReason): string {
       return `taint ${formatTaint(reason.taint)} is not tolerated`;
     case 'NodeAffinity':
       return formatNodeAffinity(reason);
+    case 'NodeDeclaredFeatures':
+      return `the node does not declare ${reason.missing.join(', ')}`;
+    case 'DynamicResources':
+      return `resource claims ${reason.claims.join(', ')} are not supported: devices are not simulated`;
     case 'NodePorts':
       return `host port ${reason.port.port}/${reason.port.protocol} is in use`;
     case 'NodeResourcesFit':

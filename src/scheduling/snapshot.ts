@@ -7,6 +7,7 @@ import type { Labels } from '../model/labels.ts';
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
 import { ClusterState } from './state/cluster-state.ts';
+import { DEFAULT_FEATURE_GATES, type FeatureGates } from './state/feature-gates.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { PlacedPod } from './state/placed-pod.ts';
 import { NO_STORAGE, type StorageObjects } from './state/storage-state.ts';
@@ -19,6 +20,8 @@ export interface ClusterObjects {
   readonly namespaces?: ReadonlyMap<string, Labels>;
   readonly storage?: Partial<StorageObjects>;
   readonly daemonSets?: readonly DaemonSet[];
+  /** Feature gates of kube-scheduler. Those not listed have the defaults of Kubernetes 1.36. */
+  readonly featureGates?: Partial<FeatureGates> | undefined;
 }
 
 export type ClusterChange =
@@ -52,9 +55,10 @@ export class Snapshot {
   }
 
   static of(objects: ClusterObjects): Snapshot {
-    const cluster = new ClusterState(objects.namespaces ?? new Map(), {
-      ...NO_STORAGE,
-      ...objects.storage,
+    const cluster = new ClusterState({
+      namespaces: objects.namespaces ?? new Map(),
+      storage: { ...NO_STORAGE, ...objects.storage },
+      featureGates: { ...DEFAULT_FEATURE_GATES, ...objects.featureGates },
     });
     for (const node of objects.nodes) cluster.addNode(cluster.newNodeInfo(node));
     const running = (objects.pods ?? []).filter((pod) => !pod.isFinished);

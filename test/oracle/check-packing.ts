@@ -38,6 +38,10 @@ interface Placement {
   readonly node: string;
   /** Only checked, not placed: the pod is expected to wait. */
   readonly probe?: true;
+  /** As its controller sends it: the API server adds defaults. */
+  readonly created?: true;
+  /** Counts as placed whether or not it fits. */
+  readonly nominated?: true;
 }
 
 export async function checkPacking(oracle: OracleProcesses, one: PackCase): Promise<PackingCheck> {
@@ -49,6 +53,7 @@ export async function checkPacking(oracle: OracleProcesses, one: PackCase): Prom
     cluster: one.cluster,
     arriving: plannedNodes(packing),
     placements,
+    featureGates: one.featureGates,
   });
   const steps = (response['steps'] ?? []) as readonly (readonly string[])[];
   const problems = placements.flatMap((placement, i) =>
@@ -69,8 +74,10 @@ export async function checkPacking(oracle: OracleProcesses, one: PackCase): Prom
   };
 }
 
-function problemOf({ pod, node, probe }: Placement, plugins: readonly string[]): string[] {
+function problemOf(placement: Placement, plugins: readonly string[]): string[] {
+  const { pod, node, probe } = placement;
   const { name } = pod.metadata;
+  if (placement.nominated === true) return [];
   if (probe === true)
     return plugins.length > 0 ? [] : [`${name} should run on ${node} but is not planned there`];
   return plugins.length > 0 ? [`${name} on ${node} is rejected by ${plugins.join()}`] : [];
@@ -90,7 +97,7 @@ const DAEMON_SET_FILTERS = ['NodeUnschedulable', 'NodeName', 'TaintToleration', 
 
 async function expectedMachines(
   oracle: OracleProcesses,
-  { cluster, daemonSets }: PackCase,
+  { cluster, daemonSets, featureGates }: PackCase,
   packing: Packing,
 ): Promise<readonly ExpectedMachine[]> {
   const { namespaces } = cluster;
@@ -98,7 +105,11 @@ async function expectedMachines(
   const pending = daemonSets.map(templatePod);
   const hasQuestions = pending.length > 0 && nodes.length > 0;
   const { rejections } = hasQuestions
-    ? await runOracle(oracle, { cluster: { ...EMPTY, namespaces, nodes }, pending })
+    ? await runOracle(oracle, {
+        cluster: { ...EMPTY, namespaces, nodes },
+        pending,
+        ...(featureGates !== undefined && { featureGates }),
+      })
     : { rejections: [] };
   return packing.machines.map(({ node: { name }, daemons }, n) => ({
     node: name,
@@ -124,10 +135,11 @@ function unexpectedDaemonPods({ node, daemonPods, early, late }: ExpectedMachine
  * waiting ones.
  */
 function placementsOf(
-  { pending }: PackCase,
+  one: PackCase,
   packing: Packing,
   machines: readonly ExpectedMachine[],
 ): readonly Placement[] {
+  const { pending } = one;
   const sources = new Map(pending.map((pod) => [pod.metadata.uid, pod]));
   const closed = new Map(machines.map((machine) => [machine.node, machine]));
   const steps = packing.steps.flatMap(({ pod, node }) => {
@@ -148,7 +160,20 @@ function placementsOf(
       daemonPlacements(machine, (name) => !machine.early.has(name) && !machine.late.has(name)),
     )
     .map((one): Placement => ({ ...one, probe: true }));
-  return [...steps, ...late, ...waiting];
+  return [...nominatedPlacements(one), ...steps, ...late, ...waiting];
+}
+
+/** Pods for which the scheduler is preempting others count as placed. */
+function nominatedPlacements({ cluster, pending }: PackCase): readonly Placement[] {
+  const known = new Set(pending.map(({ metadata }) => metadata.uid));
+  const others = cluster.pods.filter(
+    ({ metadata, spec }) => spec.nodeName === undefined && !known.has(metadata.uid),
+  );
+  const nodes = new Set(cluster.nodes.map(({ metadata }) => metadata.name));
+  return [...pending, ...others].flatMap((pod) => {
+    const node = pod.status?.nominatedNodeName ?? '';
+    return nodes.has(node) ? [{ pod, node, nominated: true as const }] : [];
+  });
 }
 
 function daemonPlacements(
@@ -157,13 +182,14 @@ function daemonPlacements(
 ): readonly Placement[] {
   return machine.daemonPods
     .filter(({ metadata }) => isSelected(metadata.name))
-    .map((pod) => ({ pod, node: machine.node }));
+    .map((pod) => ({ pod, node: machine.node, created: true }));
 }
 
 /** Every pod must occur exactly once: placed, unplaced or skipped. */
 function missingPods(one: PackCase, packing: Packing): string[] {
   const seen = new Map<string, number>();
-  for (const { pod } of [...packing.steps, ...packing.unplaced, ...packing.skipped])
+  const nominated = packing.existing.filter(({ how }) => how === 'nominated');
+  for (const { pod } of [...packing.steps, ...nominated, ...packing.unplaced, ...packing.skipped])
     seen.set(pod.uid, (seen.get(pod.uid) ?? 0) + 1);
   return one.pending
     .filter(({ metadata }) => seen.get(metadata.uid) !== 1)

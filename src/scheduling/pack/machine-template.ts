@@ -7,9 +7,8 @@ import type { Node } from '../../model/node.ts';
 import { selectNodeByName } from '../../model/node-selector.ts';
 import type { Pod } from '../../model/pod.ts';
 import { NO_RESOURCES } from '../../model/resources.ts';
-import { findUntoleratedTaint } from '../../model/taints.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
 import { podAllowsNode } from '../state/pending-pod.ts';
-import type { ResourceNames } from '../state/resource-names.ts';
 import { Budget, type Growth, type LimitHit } from './budget.ts';
 import {
   type DomainOffer,
@@ -47,6 +46,7 @@ export class MachineTemplate {
     readonly labels: Labels;
     readonly budgets: readonly Budget[];
     readonly daemonSets: readonly DaemonSet[];
+    readonly cluster: ClusterState;
   }) {
     this.pool = parts.pool;
     this.domain = parts.domain;
@@ -54,7 +54,7 @@ export class MachineTemplate {
     this.#labels = { ...parts.pool.labels, ...parts.domain.labels, ...parts.labels };
     this.#budgets = parts.budgets.filter((budget) => budget.isLimited);
     this.#daemonSets = parts.daemonSets.filter(({ pod }) =>
-      daemonRunsOn(pod, this.node(ANY_MACHINE)),
+      daemonRunsOn(pod, this.node(ANY_MACHINE), parts.cluster),
     );
   }
 
@@ -66,6 +66,7 @@ export class MachineTemplate {
       taints: this.pool.taints,
       isUnschedulable: false,
       allocatable: NO_RESOURCES,
+      declaredFeatures: this.pool.declaredFeatures ?? [],
     };
   }
 
@@ -109,16 +110,16 @@ function daemonPodFor(pod: Pod, nodeName: string): Pod {
 }
 
 // Resources are not checked: the controller creates the pod, and the machine's size must hold it.
-function daemonRunsOn(pod: Pod, node: Node): boolean {
+function daemonRunsOn(pod: Pod, node: Node, cluster: ClusterState): boolean {
   return (
     (pod.nodeName === '' || pod.nodeName === node.name) &&
     podAllowsNode(pod, node) &&
-    findUntoleratedTaint(node.taints, pod.tolerations) === undefined
+    cluster.findUntoleratedTaint(pod, node) === undefined
   );
 }
 
 export interface TemplateContext {
-  readonly names: ResourceNames;
+  readonly cluster: ClusterState;
   readonly weights: Weights;
   readonly daemonSets: readonly DaemonSet[];
   /** Limits of domains that several pools share. */
@@ -145,6 +146,7 @@ export function templatesOf(
             labels,
             budgets,
             daemonSets: context.daemonSets,
+            cluster: context.cluster,
           }),
       );
     });
@@ -162,12 +164,13 @@ function sizeOptionsByLabels(
   context: TemplateContext,
 ): readonly LabelledSizeOptions[] {
   const { sizes } = pool;
+  const { resources } = context.cluster;
   if (isSizeRange(sizes)) {
-    return [{ sizeOptions: optionsFromRange(sizes, context.names, context.weights), labels: {} }];
+    return [{ sizeOptions: optionsFromRange(sizes, resources, context.weights), labels: {} }];
   }
   const byLabels = Map.groupBy(sizes, (size: SizeOffer) => formatLabels(size.labels ?? {}));
   return [...byLabels.values()].flatMap((alike) => {
-    const sizeOptions = optionsFromList(alike, context.names, context.weights);
+    const sizeOptions = optionsFromList(alike, resources, context.weights);
     return sizeOptions === undefined ? [] : [{ sizeOptions, labels: alike[0]?.labels ?? {} }];
   });
 }

@@ -68,7 +68,7 @@ function packInto(draft: Draft, request: PackRequest): Packing {
   // Existing nodes first: exactly what the scheduler could place now.
   fillNodes(work, placer);
   const templates = templatesOf(pools, {
-    names: cluster.resources,
+    cluster,
     weights,
     daemonSets: request.snapshot.daemonSets,
     domainLimits: options.domainLimits ?? new Map(),

@@ -8,8 +8,10 @@ import { formatLabels } from '../../model/labels.ts';
 import type { Node } from '../../model/node.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
+import { findUntoleratedTaint, type Taint } from '../../model/taints.ts';
 import { type NamespaceLabels, termSelectsExisting, termSelectsPending } from './affinity-terms.ts';
 import { DomainCounter } from './domain-counter.ts';
+import type { FeatureGates } from './feature-gates.ts';
 import { type GroupIdentity, LabelGroup } from './label-group.ts';
 import { NodeInfo } from './node-info.ts';
 import type { PlacedPod, StorageReservation } from './placed-pod.ts';
@@ -26,10 +28,17 @@ export interface SpreadSpec {
   readonly isEligible: (node: Node) => boolean;
 }
 
+export interface ClusterStateOptions {
+  readonly namespaces: NamespaceLabels;
+  readonly storage: StorageObjects;
+  readonly featureGates: FeatureGates;
+}
+
 export class ClusterState {
   readonly resources = new ResourceNames();
   readonly storage: StorageState;
   readonly namespaces: NamespaceLabels;
+  readonly featureGates: FeatureGates;
   readonly nodeInfos: NodeInfo[] = [];
   readonly #nodeInfoByName = new Map<string, NodeInfo>();
   readonly #topologies = new Map<string, Topology>();
@@ -43,9 +52,21 @@ export class ClusterState {
     { term: PodAffinityTerm; counter: DomainCounter }
   >();
 
-  constructor(namespaces: NamespaceLabels, storage: StorageObjects) {
+  constructor({ namespaces, storage, featureGates }: ClusterStateOptions) {
     this.namespaces = namespaces;
     this.storage = new StorageState(storage);
+    this.featureGates = featureGates;
+  }
+
+  /** The first taint that repels the pod. */
+  findUntoleratedTaint(pod: Pod, node: Node): Taint | undefined {
+    const { taints } = node;
+    if (taints.length === 0 || this.featureGates.TaintTolerationComparisonOperators)
+      return findUntoleratedTaint(taints, pod.tolerations);
+    return findUntoleratedTaint(
+      taints,
+      pod.tolerations.filter(({ operator }) => operator !== 'Lt' && operator !== 'Gt'),
+    );
   }
 
   nodeInfo(name: string): NodeInfo | undefined {

@@ -7,7 +7,6 @@ import { matchesNode } from '../../model/node-selector.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
 import { matchesSelector, type Selector } from '../../model/selector.ts';
-import { findUntoleratedTaint } from '../../model/taints.ts';
 import type { SpreadConstraint } from '../../model/topology-spread.ts';
 import { termSelectsExisting } from './affinity-terms.ts';
 import type { ClusterState } from './cluster-state.ts';
@@ -64,6 +63,8 @@ export function rulesKey(pod: Pod): string {
     pod.antiAffinity,
     pod.spread,
     pod.hostPorts,
+    pod.requiredFeatures,
+    pod.resourceClaims,
     pod.volumes,
     // Claims of one pod cannot be used by another pod with equal requirements.
     pod.volumes.length > 0 ? pod.uid : '',
@@ -136,11 +137,11 @@ function spreadCounter(
     isEligible: (node) =>
       keys.every((key) => Object.hasOwn(node.labels, key)) &&
       (!honorsAffinity || podAllowsNode(pod, node)) &&
-      (!honorsTaints || findUntoleratedTaint(node.taints, pod.tolerations) === undefined),
+      (!honorsTaints || cluster.findUntoleratedTaint(pod, node) === undefined),
   });
 }
 
 // As in the scheduler, an empty selector matches the pod itself, but no placed pod is counted.
-function isEmptySelector(selector: Selector): boolean {
+export function isEmptySelector(selector: Selector): boolean {
   return selector.selects === 'matching' && selector.requirements.length === 0;
 }
