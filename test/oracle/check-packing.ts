@@ -2,7 +2,8 @@
 // Checks a packing with the oracle: every placement in order, and every pod of a DaemonSet, admitted or
 // waiting.
 
-import type { Packing } from '../../src/scheduling/index.ts';
+import type { Resources } from '../../src/model/resources.ts';
+import type { Limits, Packing } from '../../src/scheduling/index.ts';
 import { runOracle } from './compare.ts';
 import { daemonPod, templatePod } from './generate/daemons.ts';
 import { type PackCase, plannedNodes, runPack } from './generate/pools.ts';
@@ -64,6 +65,8 @@ export async function checkPacking(oracle: OracleProcesses, one: PackCase): Prom
       ...machines.flatMap(unexpectedDaemonPods),
       ...problems,
       ...missingPods(one, packing),
+      ...unexplainedPods(packing),
+      ...exceededLimits(one, packing),
     ],
     steps: packing.steps.length,
     machines: packing.machines.length,
@@ -183,6 +186,42 @@ function daemonPlacements(
   return machine.daemonPods
     .filter(({ metadata }) => isSelected(metadata.name))
     .map((pod) => ({ pod, node: machine.node, created: true }));
+}
+
+/** For a pod that is not placed, every pool must have a reason or a limit. */
+function unexplainedPods({ unplaced }: Packing): string[] {
+  return unplaced.flatMap(({ pod, refusals }) =>
+    refusals
+      .filter(({ reasons, limit }) => reasons.length === 0 && limit === undefined)
+      .map(({ pool, domain }) => `${pod.name} is not placed, but ${pool}/${domain} has no reason`),
+  );
+}
+
+function exceededLimits({ pools }: PackCase, { machines }: Packing): string[] {
+  return pools.flatMap(({ name, limits = {}, domains = [] }) => {
+    const own = machines.filter(({ pool }) => pool === name);
+    const inDomains = domains.flatMap((domain) =>
+      problemsOfLimits(
+        `${name}/${domain.name}`,
+        domain.limits ?? {},
+        own.filter((one) => one.domain === domain.name),
+      ),
+    );
+    return [...problemsOfLimits(name, limits, own), ...inDomains];
+  });
+}
+
+function problemsOfLimits(name: string, limits: Limits, machines: Packing['machines']): string[] {
+  const total = (of: (capacity: Resources) => number): number =>
+    machines.reduce((sum, { size }) => sum + of(size.capacity), 0);
+  const used = {
+    machines: machines.length,
+    cpuMilli: total(({ cpuMilli }) => cpuMilli),
+    memoryBytes: total(({ memoryBytes }) => memoryBytes),
+  };
+  return (['machines', 'cpuMilli', 'memoryBytes'] as const)
+    .filter((kind) => used[kind] > (limits[kind] ?? Number.POSITIVE_INFINITY))
+    .map((kind) => `${name} has ${used[kind]} ${kind}, its limit is ${limits[kind]}`);
 }
 
 /** Every pod must occur exactly once: placed, unplaced or skipped. */

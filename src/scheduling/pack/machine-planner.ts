@@ -5,7 +5,7 @@ import type { Bin } from './bins.ts';
 import { machineGrowth, sizeGrowth } from './budget.ts';
 import type { PodGroup } from './groups.ts';
 import { addLoads, loadWith, NO_LOAD } from './load.ts';
-import type { MachineTemplate } from './machine-template.ts';
+import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
 import { NextMachine } from './next-machine.ts';
 import type { Placer, PodPlacement } from './placer.ts';
 import { loadFits, type SizeOption } from './size-options.ts';
@@ -21,25 +21,48 @@ interface OpeningOption {
   readonly option: SizeOption;
 }
 
+export interface PlannerOptions {
+  readonly placer: Placer;
+  readonly weights: Weights;
+  /**
+   * Whether a machine that grows in one resource may give back a part of another, so that a limit which was
+   * reached allows new machines again.
+   */
+  readonly mayGiveBack: boolean;
+}
+
 /** How many machines that can grow are compared before the cheapest is chosen. */
 const MAX_COMPARED = 32;
 
 export class MachinePlanner {
   readonly #placer: Placer;
   readonly #weights: Weights;
+  readonly #mayGiveBack: boolean;
   readonly #next: readonly NextMachine[];
   /** Most expensive first: a large machine wastes the least of its last size step. */
   readonly #growing: Bin[] = [];
   readonly opened: Bin[] = [];
+  /** Whether a machine that cannot be opened now may be opened later, after other pods are placed. */
+  readonly mayReopen: boolean;
 
-  constructor(templates: readonly MachineTemplate[], placer: Placer, weights: Weights) {
+  constructor(
+    templates: readonly MachineTemplate[],
+    { placer, weights, mayGiveBack }: PlannerOptions,
+  ) {
     this.#placer = placer;
     this.#weights = weights;
+    this.#mayGiveBack = mayGiveBack;
     this.#next = templates.map((template) => new NextMachine(template, placer));
+    const haveDaemonPods = templates.some((template) => template.daemons(ANY_MACHINE).length > 0);
+    this.mayReopen = mayGiveBack || haveDaemonPods;
+  }
+
+  /** Prepares an empty machine of each template, to be opened. */
+  prepare(): void {
     for (const next of this.#next) next.prepare();
   }
 
-  /** Removes the prepared empty machines. No machine is opened afterwards. */
+  /** Removes the prepared empty machines. None is opened until they are prepared again. */
   close(): void {
     for (const next of this.#next) next.withdraw();
   }
@@ -75,7 +98,7 @@ export class MachinePlanner {
         loadWith(group.pendingPod.demand, nodeInfo.used),
         machine.option.allocatable,
       );
-      const option = hasSpace ? machine.option : grownOption(group, bin, NO_LOAD);
+      const option = hasSpace ? machine.option : this.#grownOption(group, bin, NO_LOAD);
       if (option === undefined) continue;
       machine.reserved = NO_LOAD;
       if (!hasSpace) return this.#grow({ bin, option });
@@ -134,7 +157,7 @@ export class MachinePlanner {
     let leastStep = Number.POSITIVE_INFINITY;
     let compared = 0;
     for (const bin of this.#growing) {
-      const option = grownOption(group, bin);
+      const option = this.#grownOption(group, bin);
       if (option === undefined) continue;
       const step = option.cost - costOf(bin);
       compared += 1;
@@ -145,6 +168,17 @@ export class MachinePlanner {
       if (compared >= MAX_COMPARED && best !== undefined) break;
     }
     return best;
+  }
+
+  #grownOption(
+    group: PodGroup,
+    { nodeInfo, machine }: Bin,
+    reserved = machine?.reserved ?? NO_LOAD,
+  ): SizeOption | undefined {
+    if (machine === undefined) return undefined;
+    const { template, option } = machine;
+    const load = addLoads(loadWith(group.pendingPod.demand, nodeInfo.used), reserved);
+    return template.cheapestToGrow(load, option, this.#mayGiveBack);
   }
 
   #grow({ bin, option }: GrowthOption): Bin {
@@ -204,20 +238,6 @@ export class MachinePlanner {
 
 function costOf({ machine }: Bin): number {
   return machine?.option.cost ?? 0;
-}
-
-function grownOption(
-  group: PodGroup,
-  { nodeInfo, machine }: Bin,
-  reserved = machine?.reserved ?? NO_LOAD,
-): SizeOption | undefined {
-  if (machine === undefined) return undefined;
-  const { template, option } = machine;
-  const load = addLoads(loadWith(group.pendingPod.demand, nodeInfo.used), reserved);
-  const larger = template.sizeOptions.cheapestFor(load, option.index);
-  if (larger === undefined || !template.isLimited) return larger;
-  const growth = sizeGrowth(option.size.capacity, larger.size.capacity);
-  return template.findExceededLimit(growth) === undefined ? larger : undefined;
 }
 
 function isBefore(left: readonly number[], right: readonly number[]): boolean {

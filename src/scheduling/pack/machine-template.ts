@@ -9,7 +9,8 @@ import type { Pod } from '../../model/pod.ts';
 import { NO_RESOURCES } from '../../model/resources.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import { podAllowsNode } from '../state/pending-pod.ts';
-import { Budget, type Growth, type LimitHit } from './budget.ts';
+import { Budget, type Growth, type LimitHit, machineGrowth, sizeGrowth } from './budget.ts';
+import type { Load } from './load.ts';
 import {
   type DomainOffer,
   isSizeRange,
@@ -17,7 +18,12 @@ import {
   type PoolOffer,
   type SizeOffer,
 } from './offer.ts';
-import { optionsFromList, optionsFromRange, type SizeOptions } from './size-options.ts';
+import {
+  optionsFromList,
+  optionsFromRange,
+  type SizeOption,
+  type SizeOptions,
+} from './size-options.ts';
 import type { Weights } from './weights.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
@@ -90,6 +96,29 @@ export class MachineTemplate {
       if (exceeded !== undefined) return exceeded;
     }
     return undefined;
+  }
+
+  /** The cheapest size within the limits for a new machine with this load. */
+  cheapestToOpen(load: Load): SizeOption | undefined {
+    if (!this.isLimited) return this.sizeOptions.cheapestFor(load, 0);
+    return this.sizeOptions.cheapestFor(
+      load,
+      0,
+      ({ size }) => this.findExceededLimit(machineGrowth(size.capacity)) === undefined,
+    );
+  }
+
+  /**
+   * The cheapest size within the limits for a planned machine whose load grows. It may have less CPU or memory
+   * than the current one, and so give back a part of a limit, only if `mayGiveBack`.
+   */
+  cheapestToGrow(load: Load, current: SizeOption, mayGiveBack: boolean): SizeOption | undefined {
+    if (!this.isLimited) return this.sizeOptions.cheapestFor(load, current.index);
+    return this.sizeOptions.cheapestFor(load, current.index, ({ size }) => {
+      const growth = sizeGrowth(current.size.capacity, size.capacity);
+      if (!mayGiveBack && (growth.cpuMilli < 0 || growth.memoryBytes < 0)) return false;
+      return this.findExceededLimit(growth) === undefined;
+    });
   }
 
   consume(growth: Growth): void {

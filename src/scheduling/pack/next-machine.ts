@@ -6,7 +6,6 @@
 import type { NodeInfo } from '../state/node-info.ts';
 import type { ResourceDemand } from '../state/resource-names.ts';
 import { type Bin, newBin } from './bins.ts';
-import { machineGrowth } from './budget.ts';
 import { DaemonPods } from './daemon-pods.ts';
 import type { PodGroup } from './groups.ts';
 import { addLoads, type Load, loadWith, NO_LOAD } from './load.ts';
@@ -101,11 +100,7 @@ export class NextMachine {
   }
 
   #withinLimits(load: Load): SizeOption | undefined {
-    const option = this.template.sizeOptions.cheapestFor(load, 0);
-    if (option === undefined) return undefined;
-    return this.template.findExceededLimit(machineGrowth(option.size.capacity)) === undefined
-      ? option
-      : undefined;
+    return this.template.cheapestToOpen(load);
   }
 
   accepts(group: PodGroup): boolean {

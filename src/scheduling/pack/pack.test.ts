@@ -352,6 +352,54 @@ describe('limits in pack', () => {
     expect(memory.unplaced[0]?.refusals[0]?.limit).toMatchObject({ limit: 'memory' });
   });
 
+  test('leave the next size to try where the cheapest one that fits exceeds them', () => {
+    const shapes = [aSize('2x16', { price: 2 }), aSize('4x4', { price: 1 })];
+    const packing = packed(many(1, { cpu: '1', memory: '2Gi' }), [
+      aPool({ sizes: shapes, limits: { cpuMilli: 3000 } }),
+    ]);
+    expect(sizes(packing)).toEqual(['2x16']);
+    expect(packing.unplaced).toEqual([]);
+  });
+
+  test('are reported only if no size that fits is within them', () => {
+    const shapes = [aSize('2x16', { price: 2 }), aSize('4x4', { price: 1 })];
+    const large = many(1, { cpu: '3' });
+    const limited = packed(large, [aPool({ sizes: shapes, limits: { cpuMilli: 3000 } })]);
+    expect(limited.unplaced[0]?.refusals).toEqual([
+      {
+        pool: 'pool',
+        domain: '',
+        reasons: [],
+        limit: { of: 'pool', limit: 'cpu', allowed: 3000, used: 0, adding: 4000 },
+      },
+    ]);
+  });
+
+  test('are reported for the largest size if none fits', () => {
+    const [refusal] =
+      packed(many(1, { cpu: '9' }), [
+        aPool({ sizes: [aSize('2x4'), aSize('4x8')], limits: { cpuMilli: 3000 } }),
+      ]).unplaced[0]?.refusals ?? [];
+    expect(refusal?.reasons).toMatchObject([{ filter: 'NodeResourcesFit' }]);
+    expect(refusal?.limit).toMatchObject({ limit: 'cpu', adding: 4000 });
+    const within = packed(many(1, { cpu: '9' }), [
+      aPool({ sizes: [aSize('2x4'), aSize('4x8')], limits: { cpuMilli: 4000 } }),
+    ]);
+    expect(within.unplaced[0]?.refusals[0]?.limit).toBeUndefined();
+  });
+
+  test('allow another machine after one gave back memory to get more CPU', () => {
+    const shapes = [aSize('2x16', { price: 1 }), aSize('4x4', { price: 2 })];
+    const pods = [
+      ...many(1, { name: 'a', cpu: '2', memory: '2Gi', priority: 9 }),
+      ...many(1, { name: 'b', cpu: '2', memory: '1Gi', priority: 8 }),
+      ...many(1, { name: 'c', cpu: '1', memory: '9Gi', priority: 7 }),
+    ];
+    const packing = packed(pods, [aPool({ sizes: shapes, limits: { memoryBytes: 20 * 2 ** 30 } })]);
+    expect(packing.unplaced).toEqual([]);
+    expect(sizes(packing)).toEqual(['4x4', '2x16']);
+  });
+
   test('restrict a domain, for one pool or for all pools', () => {
     const domains = zones('a', 'b').map((one) => ({ ...one, limits: { machines: 1 } }));
     const packing = packed(pods, [aPool({ domains })]);

@@ -2,6 +2,7 @@
 // Which machines do these pending pods need?
 
 import type { Pod } from '../../model/pod.ts';
+import { newPlacedPodOn } from '../filters/volume-binding.ts';
 import { Draft, type Snapshot } from '../snapshot.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { Bin } from './bins.ts';
@@ -131,7 +132,7 @@ function placeNominated(
   for (const pod of [...eligible, ...others.filter(({ uid }) => !known.has(uid))]) {
     const nodeInfo = draft.cluster.nodeInfo(pod.nominatedNodeName);
     if (nodeInfo === undefined) continue;
-    draft.addPod(draft.cluster.newPlacedPod(pod, pod.requests), nodeInfo);
+    draft.addPod(newPlacedPodOn(nodeInfo, pod, draft.cluster), nodeInfo);
     if (known.has(pod.uid)) places.set(pod, nodeInfo.node.name);
   }
   return places;

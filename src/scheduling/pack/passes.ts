@@ -41,18 +41,30 @@ export function fillMachines(
   context: MachineContext,
 ): MachinePlanner {
   const { placer, weights } = context;
-  const machines = new MachinePlanner(usefulTemplates(work, context), placer, weights);
+  // A machine that is offered again is a new domain. Pods already spread over the others might not have been.
+  const mayGiveBack = work.every(({ group }) => group.pendingPod.spreadChecks.length === 0);
+  const machines = new MachinePlanner(usefulTemplates(work, context), {
+    placer,
+    weights,
+    mayGiveBack,
+  });
   for (const progress of work) machines.expectPods(progress.group, podsLeft(progress));
-  repeatPasses(work, placer, (progress) => {
-    machines.expectPods(progress.group, -podsLeft(progress));
-    fillGroup(progress, placer, ({ group }) => machines.binFor(group, podsLeft(progress)));
-    machines.expectPods(progress.group, podsLeft(progress));
-  });
-  // Prepared machines may have excluded pods that fit now that the opened machines are known.
-  machines.close();
-  repeatPasses(work, placer, (progress) => {
-    fillGroup(progress, placer, ({ group }) => machines.growFor(group));
-  });
+  let before: number;
+  do {
+    before = placer.placements.length;
+    machines.prepare();
+    repeatPasses(work, placer, (progress) => {
+      machines.expectPods(progress.group, -podsLeft(progress));
+      fillGroup(progress, placer, ({ group }) => machines.binFor(group, podsLeft(progress)));
+      machines.expectPods(progress.group, podsLeft(progress));
+    });
+    // Prepared machines may have excluded pods that fit now that the opened machines are known.
+    machines.close();
+    repeatPasses(work, placer, (progress) => {
+      fillGroup(progress, placer, ({ group }) => machines.growFor(group));
+    });
+    // Placed pods may keep daemon pods off a new machine, so that a smaller size within the limits suffices.
+  } while (machines.mayReopen && placer.placements.length > before);
   return machines;
 }
 

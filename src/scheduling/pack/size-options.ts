@@ -16,7 +16,12 @@ export interface SizeOption {
 }
 
 export interface SizeOptions {
-  cheapestFor(load: readonly number[], from: number): SizeOption | undefined;
+  /** Among the allowed sizes from this index on. */
+  cheapestFor(
+    load: readonly number[],
+    from: number,
+    isAllowed?: (option: SizeOption) => boolean,
+  ): SizeOption | undefined;
   /** The most expensive size, used to report shortfalls. */
   readonly largest: SizeOption;
 }
@@ -48,16 +53,19 @@ export function optionsFromList(
   const maxima = maxOfEach(options);
   return {
     largest,
-    cheapestFor: (load, from) => {
+    cheapestFor: (load, from, isAllowed = always) => {
       if (!loadFits(load, maxima)) return undefined;
       for (let i = from; i < options.length; i += 1) {
         const option = options[i];
-        if (option !== undefined && loadFits(load, option.allocatable)) return option;
+        if (option !== undefined && loadFits(load, option.allocatable) && isAllowed(option))
+          return option;
       }
       return undefined;
     },
   };
 }
+
+const always = (): boolean => true;
 
 /** The maximum of each resource over all sizes. No single size need have all of them. */
 function maxOfEach(options: readonly SizeOption[]): readonly number[] {
@@ -90,7 +98,12 @@ export function optionsFromRange(
   };
   return {
     largest: option(range.max),
-    cheapestFor: (load) => (loadFits(load, maxima) ? option(capacityFor(load, range)) : undefined),
+    cheapestFor: (load, _from, isAllowed = always) => {
+      if (!loadFits(load, maxima)) return undefined;
+      // The smallest capacity in everything: if it is not allowed, no other one is.
+      const smallest = option(capacityFor(load, range));
+      return isAllowed(smallest) ? smallest : undefined;
+    },
   };
 }
 
