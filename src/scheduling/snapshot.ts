@@ -60,7 +60,7 @@ export class Snapshot {
       storage: { ...NO_STORAGE, ...objects.storage },
       featureGates: { ...DEFAULT_FEATURE_GATES, ...objects.featureGates },
     });
-    for (const node of objects.nodes) cluster.addNode(cluster.newNodeInfo(node));
+    for (const node of objects.nodes) cluster.addNode(newNodeInfo(cluster, node));
     const running = (objects.pods ?? []).filter((pod) => !pod.isFinished);
     for (const pod of running) {
       const nodeInfo = cluster.nodeInfo(pod.nodeName);
@@ -152,7 +152,7 @@ export class Draft {
   }
 
   addNode(node: Node): NodeInfo {
-    const nodeInfo = this.cluster.newNodeInfo(node);
+    const nodeInfo = newNodeInfo(this.cluster, node);
     this.#apply({ kind: 'add-node', nodeInfo });
     return nodeInfo;
   }
@@ -171,6 +171,12 @@ export class Draft {
     applyChange(this.cluster, change);
     this.changes.push(change);
   }
+}
+
+function newNodeInfo(cluster: ClusterState, node: Node): NodeInfo {
+  if (cluster.nodeInfo(node.name) !== undefined)
+    throw new RangeError(`node '${node.name}' is already in this snapshot`);
+  return cluster.newNodeInfo(node);
 }
 
 function applyChange(cluster: ClusterState, change: ClusterChange): void {

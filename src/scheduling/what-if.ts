@@ -29,16 +29,17 @@ export function withoutPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snap
   });
 }
 
+/** With these nodes added. Throws for a node whose name is in the snapshot, which is a mistake of the caller. */
 export function withNodes(snapshot: Snapshot, nodes: readonly Node[]): Snapshot {
   return snapshot.fork((draft) => {
     for (const node of nodes) draft.addNode(node);
   });
 }
 
-/** Without these nodes and their pods. */
+/** Without these nodes and their pods. Names may occur more than once. */
 export function withoutNodes(snapshot: Snapshot, names: readonly string[]): Snapshot {
   return snapshot.fork((draft) => {
-    for (const name of names) draft.removeNode(requireNodeInfo(draft.cluster, name));
+    for (const name of new Set(names)) draft.removeNode(requireNodeInfo(draft.cluster, name));
   });
 }
 
