@@ -9,6 +9,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   scheduling: async () => (await import('./scheduling/index.ts')).schedulingBenchmark,
   watch: async () => (await import('./watch/index.ts')).watchBenchmark,
   grpc: async () => (await import('./grpc/index.ts')).grpcBenchmark,
+  loop: async () => (await import('./loop/index.ts')).loopBenchmark,
   fleet: async () => (await import('./fleet/index.ts')).fleetBenchmark,
 };
 

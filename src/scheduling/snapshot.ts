@@ -167,6 +167,12 @@ export class Draft {
     for (const change of this.changes.toReversed()) revertChange(this.cluster, change);
   }
 
+  /** Undoes and forgets the changes after the first `length`. */
+  undoTo(length: number): void {
+    for (const change of this.changes.splice(length).toReversed())
+      revertChange(this.cluster, change);
+  }
+
   #apply(change: ClusterChange): void {
     applyChange(this.cluster, change);
     this.changes.push(change);

@@ -7,10 +7,11 @@
 
 import { disksConflict, isExclusiveDisk } from '../../model/in-tree-disk.ts';
 import type { Pod } from '../../model/pod.ts';
+import { isEmptySelector } from '../../model/selector.ts';
 import type { FilterReason } from '../reasons.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { NodeInfo } from '../state/node-info.ts';
-import { isEmptySelector, type PendingPod } from '../state/pending-pod.ts';
+import type { PendingPod } from '../state/pending-pod.ts';
 import { runAllFilters } from './all.ts';
 
 interface Check {

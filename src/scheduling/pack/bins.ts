@@ -121,14 +121,32 @@ export class Bins {
 
   /** An acceptable bin with little space left over. */
   tightest(need: BinDemand, isAcceptable: (bin: Bin) => boolean): Bin | undefined {
-    const cpuClass = need.cpuMilli > 0 ? sizeClass(need.cpuMilli) : 0;
-    const memoryClass = need.memoryBytes > 0 ? sizeClass(need.memoryBytes) : 0;
-    for (const bucket of this.#buckets) {
-      if (bucket.cpuClass < cpuClass || bucket.memoryClass < memoryClass) continue;
+    for (const bucket of this.#bucketsFor(need)) {
       const found = this.#tightestIn(bucket.bins, need, isAcceptable);
       if (found !== undefined) return found;
     }
     return undefined;
+  }
+
+  /** Up to `limit` acceptable bins, those with little free space first. */
+  collect(need: BinDemand, limit: number, isAcceptable: (bin: Bin) => boolean): readonly Bin[] {
+    const found: Bin[] = [];
+    for (const { bins } of this.#bucketsFor(need)) {
+      for (const bin of bins) {
+        if (found.length >= limit) return found;
+        if (isAcceptable(bin)) found.push(bin);
+      }
+    }
+    return found;
+  }
+
+  *#bucketsFor({ cpuMilli, memoryBytes }: BinDemand): Generator<Bucket> {
+    const cpuClass = cpuMilli > 0 ? sizeClass(cpuMilli) : 0;
+    const memoryClass = memoryBytes > 0 ? sizeClass(memoryBytes) : 0;
+    for (const bucket of this.#buckets) {
+      if (bucket.bins.length === 0) continue;
+      if (bucket.cpuClass >= cpuClass && bucket.memoryClass >= memoryClass) yield bucket;
+    }
   }
 
   #tightestIn(

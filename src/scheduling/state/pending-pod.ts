@@ -6,7 +6,7 @@ import type { Node } from '../../model/node.ts';
 import { matchesNode } from '../../model/node-selector.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
-import { matchesSelector, type Selector } from '../../model/selector.ts';
+import { matchesSelector } from '../../model/selector.ts';
 import type { SpreadConstraint } from '../../model/topology-spread.ts';
 import { termSelectsExisting } from './affinity-terms.ts';
 import type { ClusterState } from './cluster-state.ts';
@@ -121,27 +121,20 @@ function spreadCounter(
   // them.
   const keys = [...new Set(pod.spread.map((one) => one.topologyKey))].sort();
   return cluster.spreadCounter({
-    key: JSON.stringify([
-      pod.namespace,
+    namespace: pod.namespace,
+    selector,
+    nodes: {
+      key: JSON.stringify([
+        topologyKey,
+        keys,
+        honorsAffinity && nodeRulesKey(pod),
+        honorsTaints && pod.tolerations,
+      ]),
       topologyKey,
-      selector,
-      keys,
-      honorsAffinity && nodeRulesKey(pod),
-      honorsTaints && pod.tolerations,
-    ]),
-    topologyKey,
-    counts: ({ namespace, labels }) =>
-      namespace === pod.namespace &&
-      !isEmptySelector(selector) &&
-      matchesSelector(selector, labels),
-    isEligible: (node) =>
-      keys.every((key) => Object.hasOwn(node.labels, key)) &&
-      (!honorsAffinity || podAllowsNode(pod, node)) &&
-      (!honorsTaints || cluster.findUntoleratedTaint(pod, node) === undefined),
+      isEligible: (node) =>
+        keys.every((key) => Object.hasOwn(node.labels, key)) &&
+        (!honorsAffinity || podAllowsNode(pod, node)) &&
+        (!honorsTaints || cluster.findUntoleratedTaint(pod, node) === undefined),
+    },
   });
-}
-
-// As in the scheduler, an empty selector matches the pod itself, but no placed pod is counted.
-export function isEmptySelector(selector: Selector): boolean {
-  return selector.selects === 'matching' && selector.requirements.length === 0;
 }
