@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Usage: npm run bench -- NAME [--json] [--quick]
-//   --json  prints only the figures, as JSON, on stdout; --quick  a small run that checks that the benchmark works
+//   --json  prints only the figures, as JSON, on stdout (npm adds its header there, unless: npm run --silent)
+//   --quick  a small run that checks that the benchmark works
 
 import { parseArgs } from 'node:util';
 import type { Benchmark } from './benchmark.ts';

@@ -33,20 +33,22 @@ export interface NodeSource {
 
 export function nodeFromKubernetes(source: NodeSource): Parsed<Node> {
   const { name } = source.metadata;
+  const spec = source.spec ?? {};
+  const status = source.status ?? {};
   const taints: Taint[] = [];
-  for (const one of source.spec?.taints ?? []) {
+  for (const one of spec.taints ?? []) {
     const taint = checkTaint(one);
     if (!taint.ok) return refused(`node '${name}': ${taint.problem}`);
     taints.push(taint.value);
   }
-  const allocatable = parseResources(source.status?.allocatable ?? {});
+  const allocatable = parseResources(status.allocatable ?? {});
   if (!allocatable.ok) return refused(`node '${name}': ${allocatable.problem}`);
   return accepted({
     name,
     labels: source.metadata.labels ?? {},
     taints,
-    isUnschedulable: source.spec?.unschedulable ?? false,
+    isUnschedulable: spec.unschedulable ?? false,
     allocatable: allocatable.value,
-    declaredFeatures: source.status?.declaredFeatures ?? [],
+    declaredFeatures: status.declaredFeatures ?? [],
   });
 }

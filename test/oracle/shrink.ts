@@ -46,6 +46,7 @@ function canRemove(key: string, path: Path): boolean {
   if (path.length === 0) return key === 'featureGates';
   if (path.length === 1 && path[0] !== 'featureGates') return false;
   if (INDIVISIBLE_OBJECTS.has(`${path[1]}`)) return false;
+  if (parent === 'taints' && key === 'effect') return false;
   if (path[1] === 'nodes' && (key === 'status' || key === 'allocatable')) return false;
   return MAPS.has(parent) || OPTIONAL.has(key);
 }

@@ -4,9 +4,10 @@
 import type { Bin } from './bins.ts';
 import { machineGrowth, sizeGrowth } from './budget.ts';
 import type { PodGroup } from './groups.ts';
-import { addLoads, loadWith, NO_LOAD } from './load.ts';
+import { addLoads, type Load, loadWith, NO_LOAD } from './load.ts';
 import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
 import { NextMachine } from './next-machine.ts';
+import { type GroupPods, MANY_SIZES, type PackingTask } from './packing-plan.ts';
 import type { Placer, PodPlacement } from './placer.ts';
 import { loadFits, type SizeOption } from './size-options.ts';
 import { type Weights, weightOf } from './weights.ts';
@@ -38,6 +39,7 @@ export class MachinePlanner {
   readonly #placer: Placer;
   readonly #weights: Weights;
   readonly #mayGiveBack: boolean;
+  readonly #haveDaemonPods: boolean;
   readonly #next: readonly NextMachine[];
   /** Most expensive first: a large machine wastes the least of its last size step. */
   readonly #growing: Bin[] = [];
@@ -53,13 +55,26 @@ export class MachinePlanner {
     this.#weights = weights;
     this.#mayGiveBack = mayGiveBack;
     this.#next = templates.map((template) => new NextMachine(template, placer));
-    const haveDaemonPods = templates.some((template) => template.daemons(ANY_MACHINE).length > 0);
-    this.mayReopen = mayGiveBack || haveDaemonPods;
+    this.#haveDaemonPods = templates.some((template) => template.daemons(ANY_MACHINE).length > 0);
+    this.mayReopen = mayGiveBack || this.#haveDaemonPods;
   }
 
   /** Prepares an empty machine of each template, to be opened. */
   prepare(): void {
     for (const next of this.#next) next.prepare();
+  }
+
+  get haveManySizes(): boolean {
+    return this.#next.some(({ template }) => template.sizeOptions.list.length > MANY_SIZES);
+  }
+
+  get haveLimits(): boolean {
+    return this.#next.some(({ template }) => template.isLimited);
+  }
+
+  /** The cost of all opened machines. */
+  get cost(): number {
+    return this.opened.reduce((sum, bin) => sum + costOf(bin), 0);
   }
 
   /** Removes the prepared empty machines. None is opened until they are prepared again. */
@@ -78,6 +93,61 @@ export class MachinePlanner {
     const opening = this.#bestOpening(group);
     if (opening !== undefined) return this.#open(opening, group);
     return growth && this.#grow(growth);
+  }
+
+  /** The groups by the templates that they may use: those of the pools with the highest priority. */
+  packingTasks(groups: readonly GroupPods[]): readonly PackingTask[] {
+    const templatesOf = ({ group }: GroupPods): readonly MachineTemplate[] => {
+      const usable = this.#next
+        .filter((next) => next.allows(group))
+        .map(({ template }) => template)
+        .filter(
+          ({ sizeOptions, daemonLoad }) =>
+            sizeOptions.cheapestFor(loadWith(group.pendingPod.demand, daemonLoad), 0) !== undefined,
+        );
+      const priority = Math.max(...usable.map(({ pool }) => pool.priority ?? 0));
+      return usable.filter(({ pool }) => (pool.priority ?? 0) === priority);
+    };
+    const tasks = new Map<string, { templates: readonly MachineTemplate[]; groups: GroupPods[] }>();
+    for (const one of groups) {
+      const templates = templatesOf(one);
+      const key = templates
+        .map((template) => this.#next.findIndex((next) => next.template === template))
+        .join();
+      const task = tasks.get(key) ?? { templates, groups: [] };
+      tasks.set(key, task);
+      task.groups.push(one);
+    }
+    return [...tasks.values()];
+  }
+
+  /**
+   * Opens a machine while no other one is prepared. Beside prepared machines, which do not have their daemon
+   * pods yet, topology spread may have excluded it.
+   */
+  openAlone(group: PodGroup): Bin | undefined {
+    if (!this.#haveDaemonPods) return undefined;
+    for (const next of this.#next) {
+      next.prepare();
+      const option = next.cheapestFor(group);
+      const bin =
+        option !== undefined && next.accepts(group)
+          ? this.#open({ next, option }, group)
+          : undefined;
+      next.withdraw();
+      if (bin !== undefined) return bin;
+    }
+    return undefined;
+  }
+
+  /** Opens the best machine for this load, for pods of the groups. */
+  openFor(groups: readonly PodGroup[], load: Load): Bin | undefined {
+    const [first] = groups;
+    if (first === undefined) return undefined;
+    const opening = this.#bestOpening(first, (next) =>
+      groups.every((group) => next.allows(group)) ? next.cheapestForLoad(load) : undefined,
+    );
+    return opening && this.#open(opening, first);
   }
 
   /**
@@ -207,11 +277,14 @@ export class MachinePlanner {
     order[at] = bin;
   }
 
-  #bestOpening(group: PodGroup): OpeningOption | undefined {
+  #bestOpening(
+    group: PodGroup,
+    optionOf = (next: NextMachine): SizeOption | undefined => next.cheapestFor(group),
+  ): OpeningOption | undefined {
     let best: OpeningOption | undefined;
     let bestRank: readonly number[] = [];
     for (const next of this.#next) {
-      const option = next.cheapestFor(group);
+      const option = optionOf(next);
       if (option === undefined || !next.accepts(group)) continue;
       const rank = next.rank(group, option);
       if (best === undefined || isBefore(rank, bestRank)) {

@@ -10,7 +10,7 @@ import { NO_RESOURCES } from '../../model/resources.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import { podAllowsNode } from '../state/pending-pod.ts';
 import { Budget, type Growth, type LimitHit, machineGrowth, sizeGrowth } from './budget.ts';
-import type { Load } from './load.ts';
+import { type Load, loadWith, NO_LOAD } from './load.ts';
 import {
   type DomainOffer,
   isSizeRange,
@@ -39,6 +39,10 @@ export class MachineTemplate {
   readonly #labels: Labels;
   readonly #budgets: readonly Budget[];
   readonly #daemonSets: readonly DaemonSet[];
+  /** The labels of its sizes. */
+  readonly sizeLabels: string;
+  /** The requests of all its daemon pods. */
+  readonly daemonLoad: Load;
   /** Machines opened from it so far. */
   machines = 0;
   /** Requests of the unplaced pods that may use it. */
@@ -57,11 +61,15 @@ export class MachineTemplate {
     this.pool = parts.pool;
     this.domain = parts.domain;
     this.sizeOptions = parts.sizeOptions;
+    this.sizeLabels = formatLabels(parts.labels);
     this.#labels = { ...parts.pool.labels, ...parts.domain.labels, ...parts.labels };
     this.#budgets = parts.budgets.filter((budget) => budget.isLimited);
     this.#daemonSets = parts.daemonSets.filter(({ pod }) =>
       daemonRunsOn(pod, this.node(ANY_MACHINE), parts.cluster),
     );
+    this.daemonLoad = this.daemons(ANY_MACHINE)
+      .map(({ requests }) => parts.cluster.resources.demand(requests))
+      .reduce((load, demand) => loadWith(demand, load), NO_LOAD);
   }
 
   /** The node of a machine with this name, without a size. */
@@ -163,10 +171,11 @@ export function templatesOf(
   for (const [name, limits] of context.domainLimits) shared.set(name, new Budget(name, limits));
   return pools.flatMap((pool) => {
     const own = new Budget(pool.name, pool.limits ?? {});
+    const labelled = sizeOptionsByLabels(pool, context);
     return (pool.domains ?? [UNNAMED_DOMAIN]).flatMap((domain) => {
       const place = new Budget(`${pool.name}/${domain.name}`, domain.limits ?? {});
       const budgets = [own, place, shared.get(domain.name)].filter((one) => one !== undefined);
-      return sizeOptionsByLabels(pool, context).map(
+      return labelled.map(
         ({ sizeOptions, labels }) =>
           new MachineTemplate({
             pool,

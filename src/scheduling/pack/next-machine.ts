@@ -90,6 +90,12 @@ export class NextMachine {
     return this.#optionFor(pendingPod.demand);
   }
 
+  /** The cheapest size that holds the daemon pods and this load of other pods. */
+  cheapestForLoad(load: Load): SizeOption | undefined {
+    const ids = load.map((_, id) => id).filter((id) => (load[id] ?? 0) > 0);
+    return this.#optionFor({ ids, amounts: ids.map((id) => load[id] ?? 0) });
+  }
+
   // Reserves space for daemon pods that are not admitted yet. Without that space only if nothing else fits.
   #optionFor(demand: ResourceDemand): SizeOption | undefined {
     if (this.#prepared === undefined) return undefined;

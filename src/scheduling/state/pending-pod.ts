@@ -51,7 +51,16 @@ export function nodeRulesKey(pod: Pod): string {
   return JSON.stringify([formatLabels(pod.nodeSelector), pod.nodeAffinity?.terms]);
 }
 
+const RULES_KEYS = new WeakMap<Pod, string>();
+
+/** Computed once per pod, because a pod is packed again and again while it is pending. */
 export function rulesKey(pod: Pod): string {
+  const known = RULES_KEYS.get(pod) ?? newRulesKey(pod);
+  RULES_KEYS.set(pod, known);
+  return known;
+}
+
+function newRulesKey(pod: Pod): string {
   return JSON.stringify([
     pod.namespace,
     formatLabels(pod.labels),
