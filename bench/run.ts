@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Usage: npm run bench -- NAME [--json] [--quick]
-//   --json  prints only the figures, as JSON, on stdout; --quick  a small run that checks that the benchmark works
+//   --json  prints only the figures, as JSON, on stdout (npm adds its header there, unless: npm run --silent)
+//   --quick  a small run that checks that the benchmark works
 
 import { parseArgs } from 'node:util';
 import type { Benchmark } from './benchmark.ts';
@@ -9,6 +10,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   scheduling: async () => (await import('./scheduling/index.ts')).schedulingBenchmark,
   watch: async () => (await import('./watch/index.ts')).watchBenchmark,
   grpc: async () => (await import('./grpc/index.ts')).grpcBenchmark,
+  loop: async () => (await import('./loop/index.ts')).loopBenchmark,
   fleet: async () => (await import('./fleet/index.ts')).fleetBenchmark,
 };
 

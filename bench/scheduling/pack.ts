@@ -15,6 +15,7 @@ export interface PlannedCapacity {
 
 export interface BenchmarkRun extends PlannedCapacity {
   readonly seconds: number;
+  readonly cpuSeconds: number;
 }
 
 export function poolOffer({ offerings, sizes }: Workload): PoolOffer {
@@ -45,6 +46,7 @@ function sizeOffer(size: Size) {
 export function runPack(work: Workload): { readonly packing: Packing; readonly run: BenchmarkRun } {
   const pools = [poolOffer(work)];
   const started = performance.now();
+  const cpu = process.cpuUsage();
   const pods = work.pods.map((source) => {
     const pod = podFromKubernetes(source);
     if (!pod.ok) throw new Error(pod.problem);
@@ -52,7 +54,11 @@ export function runPack(work: Workload): { readonly packing: Packing; readonly r
   });
   const packing = pack(Snapshot.of({ nodes: [] }), pods, { pools });
   const seconds = (performance.now() - started) / 1000;
-  return { packing, run: { seconds, ...plannedCapacity(packing) } };
+  const { user, system } = process.cpuUsage(cpu);
+  return {
+    packing,
+    run: { seconds, cpuSeconds: (user + system) / 1e6, ...plannedCapacity(packing) },
+  };
 }
 
 function plannedCapacity({ machines, unplaced }: Packing): PlannedCapacity {

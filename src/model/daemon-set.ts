@@ -4,6 +4,7 @@
 import type { Labels } from './labels.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 import type { Pod } from './pod.ts';
+import { withPodDefaults } from './pod-defaults.ts';
 import { podFromKubernetes } from './pod-from-kubernetes.ts';
 import type { PodSource, PodSpecSource } from './pod-source.ts';
 import type { Toleration } from './taints.ts';
@@ -75,6 +76,6 @@ function podSourceOf(source: DaemonSetSource): PodSource {
       labels: template?.metadata?.labels ?? {},
       ownerReferences: [{ kind: 'DaemonSet', name, uid: uid ?? '', controller: true }],
     },
-    spec: template?.spec ?? {},
+    spec: withPodDefaults(template?.spec ?? {}),
   };
 }

@@ -12,6 +12,7 @@ const EVERY_ADDRESS = '0.0.0.0';
 
 /** A container port of the Kubernetes API. */
 export interface PortSource {
+  readonly containerPort?: number | null;
   readonly hostIP?: string | null;
   readonly hostPort?: number | null;
   readonly protocol?: string | null;

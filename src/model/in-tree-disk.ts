@@ -73,11 +73,16 @@ function newDisk(kind: InTreeDiskKind, id: string, source: ReadOnlySource): InTr
 
 const SHARED_WHEN_READ_ONLY: readonly InTreeDiskKind[] = ['gce-pd', 'iscsi', 'rbd'];
 
+/** Whether its kind can conflict with the disk of another pod. */
+export function isExclusiveDisk({ kind }: InTreeDisk): boolean {
+  return kind === 'aws-ebs' || SHARED_WHEN_READ_ONLY.includes(kind);
+}
+
 /** Whether two pods on one node must not both use these disks. */
 export function disksConflict(left: InTreeDisk, right: InTreeDisk): boolean {
   if (left.kind !== right.kind || left.id !== right.id) return false;
+  if (!isExclusiveDisk(left)) return false;
   if (left.kind === 'aws-ebs') return true;
-  if (!SHARED_WHEN_READ_ONLY.includes(left.kind)) return false;
   if (left.isReadOnly && right.isReadOnly) return false;
   return left.kind !== 'rbd' || isSameCephPool(left, right);
 }

@@ -36,6 +36,7 @@ describe('nodeFromKubernetes', () => {
           pods: 0,
           extended: {},
         },
+        declaredFeatures: [],
       },
     });
   });
@@ -105,6 +106,48 @@ describe('daemonSetFromKubernetes', () => {
     expect(read.ok && read.value.pod.tolerations.at(-1)?.key).toBe(
       'node.kubernetes.io/network-unavailable',
     );
+  });
+
+  test('adds the defaults that the API server adds to pods, not to templates', () => {
+    const pod = (spec: object): object => {
+      const read = daemonSetFromKubernetes(source(spec));
+      if (!read.ok) throw new Error(read.problem);
+      return read.value.pod;
+    };
+    const resources = { requests: { cpu: '1' }, limits: { cpu: '2', memory: '1Ki' } };
+    expect(
+      pod({
+        containers: [{ resources }],
+        initContainers: [{ resources: { limits: { cpu: '3' } } }],
+      }),
+    ).toMatchObject({ requests: { cpuMilli: 3000, memoryBytes: 1024 } });
+    const ports = [{ containerPort: 80 }, { containerPort: 443, hostPort: 443 }];
+    expect(pod({ hostNetwork: true, containers: [{ ports }] })).toMatchObject({
+      hostPorts: [{ port: 80 }, { port: 443 }],
+    });
+    expect(pod({ containers: [{ ports }] })).toMatchObject({ hostPorts: [{ port: 443 }] });
+  });
+
+  test('takes limits of the whole pod as requests that neither it nor its containers have', () => {
+    const limits = { cpu: '4', memory: '4Ki', 'hugepages-2Mi': '4Mi' };
+    const requests = { cpu: '1', 'hugepages-2Mi': '2Mi' };
+    const read = (spec: object): unknown => daemonSetFromKubernetes(source(spec));
+    expect(
+      read({ resources: { limits }, containers: [{ resources: { requests } }] }),
+    ).toMatchObject({
+      value: {
+        pod: {
+          requests: {
+            cpuMilli: 1000,
+            memoryBytes: 4096,
+            extended: { 'hugepages-2Mi': 4 * 2 ** 20 },
+          },
+        },
+      },
+    });
+    expect(read({ resources: { limits, requests: { cpu: '2' } } })).toMatchObject({
+      value: { pod: { requests: { cpuMilli: 2000, memoryBytes: 4096 } } },
+    });
   });
 
   test('refuses invalid values and names the DaemonSet', () => {

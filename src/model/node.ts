@@ -14,6 +14,8 @@ export interface Node {
   readonly isUnschedulable: boolean;
   /** Total that pods may request. A resource that is not listed does not exist on the node. */
   readonly allocatable: Resources;
+  /** Features of its kubelet and runtime that pods may require. */
+  readonly declaredFeatures: readonly string[];
 }
 
 /** A Node object of the Kubernetes API. */
@@ -25,24 +27,28 @@ export interface NodeSource {
   } | null;
   readonly status?: {
     readonly allocatable?: Readonly<Record<string, string | number>> | null;
+    readonly declaredFeatures?: readonly string[] | null;
   } | null;
 }
 
 export function nodeFromKubernetes(source: NodeSource): Parsed<Node> {
   const { name } = source.metadata;
+  const spec = source.spec ?? {};
+  const status = source.status ?? {};
   const taints: Taint[] = [];
-  for (const one of source.spec?.taints ?? []) {
+  for (const one of spec.taints ?? []) {
     const taint = checkTaint(one);
     if (!taint.ok) return refused(`node '${name}': ${taint.problem}`);
     taints.push(taint.value);
   }
-  const allocatable = parseResources(source.status?.allocatable ?? {});
+  const allocatable = parseResources(status.allocatable ?? {});
   if (!allocatable.ok) return refused(`node '${name}': ${allocatable.problem}`);
   return accepted({
     name,
     labels: source.metadata.labels ?? {},
     taints,
-    isUnschedulable: source.spec?.unschedulable ?? false,
+    isUnschedulable: spec.unschedulable ?? false,
     allocatable: allocatable.value,
+    declaredFeatures: status.declaredFeatures ?? [],
   });
 }

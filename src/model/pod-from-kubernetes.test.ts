@@ -36,7 +36,24 @@ describe('podFromKubernetes', () => {
       spread: [],
       hostPorts: [],
       volumes: [],
+      requiredFeatures: [],
+      resourceClaims: [],
     });
+  });
+
+  test('infers the node features that the pod requires', () => {
+    const rule = (action: string): object => ({ restartPolicyRules: [{ action }] });
+    const features = (spec: object): unknown => read({ metadata: {}, spec }).requiredFeatures;
+    const restart = ['RestartAllContainersOnContainerExits'];
+    expect(features({ containers: [{}, rule('RestartAllContainers')] })).toEqual(restart);
+    expect(features({ initContainers: [rule('RestartAllContainers')] })).toEqual(restart);
+    expect(features({ containers: [rule('Restart')] })).toEqual([]);
+    expect(features({ hostNetwork: true, hostUsers: false })).toEqual([
+      'UserNamespacesHostNetworkSupport',
+    ]);
+    expect(features({ hostNetwork: true })).toEqual([]);
+    expect(features({ hostNetwork: true, hostUsers: true })).toEqual([]);
+    expect(features({ hostUsers: false })).toEqual([]);
   });
 
   test('reads name, namespace, labels, controller and mirror annotation', () => {

@@ -79,7 +79,24 @@ function readDemand(source: PodSource): Parsed<PodDemand> {
     volumes: (spec.volumes ?? []).flatMap(
       (one) => readPodVolume(one, source.metadata.name ?? '') ?? [],
     ),
+    requiredFeatures: requiredFeatures(spec),
+    resourceClaims: (spec.resourceClaims ?? []).map(({ name }) => name),
   });
+}
+
+// As in the scheduler of 1.36, which infers these features from the pod.
+function requiredFeatures(spec: PodSpecSource): readonly string[] {
+  const rules = [...(spec.containers ?? []), ...(spec.initContainers ?? [])].flatMap(
+    ({ restartPolicyRules }) => restartPolicyRules ?? [],
+  );
+  return [
+    ...(rules.some(({ action }) => action === 'RestartAllContainers')
+      ? ['RestartAllContainersOnContainerExits']
+      : []),
+    ...(spec.hostNetwork === true && spec.hostUsers === false
+      ? ['UserNamespacesHostNetworkSupport']
+      : []),
+  ];
 }
 
 function readResources(source: PodSource): Parsed<Pick<Pod, 'requests' | 'held'>> {

@@ -12,11 +12,18 @@ import type { SpreadConstraintSource } from './topology-spread.ts';
 /** Quantities by resource name. */
 export type QuantityMap = Readonly<Record<string, string | number>>;
 
+export interface ResourcesSource {
+  readonly requests?: QuantityMap | null;
+  /** Read only for pods that the API server has not defaulted yet. */
+  readonly limits?: QuantityMap | null;
+}
+
 export interface ContainerSource {
   readonly name?: string | null;
   /** `Always` on an init container makes it a sidecar. */
   readonly restartPolicy?: string | null;
-  readonly resources?: { readonly requests?: QuantityMap | null } | null;
+  readonly restartPolicyRules?: readonly { readonly action?: string | null }[] | null;
+  readonly resources?: ResourcesSource | null;
   readonly ports?: readonly PortSource[] | null;
 }
 
@@ -30,12 +37,13 @@ export interface PodSpecSource {
   readonly nodeName?: string | null;
   readonly priority?: number | null;
   readonly hostNetwork?: boolean | null;
+  readonly hostUsers?: boolean | null;
   readonly schedulingGates?: readonly unknown[] | null;
   readonly containers?: readonly ContainerSource[] | null;
   readonly initContainers?: readonly ContainerSource[] | null;
   readonly overhead?: QuantityMap | null;
   /** For the pod as a whole. */
-  readonly resources?: { readonly requests?: QuantityMap | null } | null;
+  readonly resources?: ResourcesSource | null;
   readonly tolerations?: readonly TolerationSource[] | null;
   readonly nodeSelector?: Labels | null;
   readonly affinity?: {
@@ -52,6 +60,7 @@ export interface PodSpecSource {
   } | null;
   readonly topologySpreadConstraints?: readonly SpreadConstraintSource[] | null;
   readonly volumes?: readonly PodVolumeSource[] | null;
+  readonly resourceClaims?: readonly { readonly name: string }[] | null;
 }
 
 export interface PodAffinitySource {

@@ -57,6 +57,10 @@ export interface Pod {
   readonly spread: readonly SpreadConstraint[];
   readonly hostPorts: readonly HostPort[];
   readonly volumes: readonly PodVolume[];
+  /** Features that its node must declare. */
+  readonly requiredFeatures: readonly string[];
+  /** Claims for devices (dynamic resource allocation), by their name in the pod. */
+  readonly resourceClaims: readonly string[];
 }
 
 export function podKey(pod: { readonly namespace: string; readonly name: string }): string {

@@ -51,6 +51,11 @@ function parseLabelExpression(source: RequirementSource): Parsed<Requirement> {
   return parseRequirement(source);
 }
 
+/** Whether it selects everything. */
+export function isEmptySelector(selector: Selector): boolean {
+  return selector.selects === 'matching' && selector.requirements.length === 0;
+}
+
 export function matchesSelector(selector: Selector, labels: Labels): boolean {
   if (selector.selects === 'nothing') return false;
   return selector.requirements.every((requirement) => meetsRequirement(requirement, labels));

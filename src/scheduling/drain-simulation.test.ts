@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
-import { type DrainSimulation, simulateDrain } from './index.ts';
-import { aCluster, HOSTNAME, type PodOptions, select } from './testing/builders.ts';
+import { type DrainSimulation, simulateDrain, withNodes, withoutNodes, withPod } from './index.ts';
+import {
+  aCluster,
+  aNode,
+  aPod,
+  HOSTNAME,
+  type PodOptions,
+  select,
+  ZONE,
+} from './testing/builders.ts';
+
+const CPU_1 = { containers: [{ resources: { requests: { cpu: '1' } } }] };
 
 const NODES = [{ name: 'a' }, { name: 'b' }, { name: 'c', allocatable: { cpu: '1' } }];
 
@@ -113,6 +123,94 @@ describe('simulateDrain', () => {
     });
     expect(drain([pod('1', 'a'), pod('2', 'b')]).isPossible).toBe(true);
     expect(drain([pod('1', 'a'), pod('2', 'b'), pod('3', 'c')]).isPossible).toBe(false);
+  });
+
+  test('drains a node once if its name is given twice', () => {
+    const pods = [{ on: 'a', cpu: '1' }];
+    expect(drain(pods, ['a', 'a'])).toEqual(drain(pods, ['a']));
+  });
+
+  test('places pods with a node selector before larger pods that fit elsewhere', () => {
+    const nodes = [
+      { name: 'a' },
+      { name: 'b', zone: 'x', allocatable: { cpu: '2' } },
+      { name: 'c', zone: 'y', allocatable: { cpu: '3' } },
+    ];
+    const pods = [
+      { name: 'large', on: 'a', cpu: '2' },
+      { name: 'small', cpu: '1', spec: { nodeName: 'a', nodeSelector: { [ZONE]: 'x' }, ...CPU_1 } },
+    ];
+    const result = simulateDrain(aCluster({ nodes, pods }), ['a']);
+    expect(moves(result).toSorted()).toEqual([
+      ['large', 'a', 'c'],
+      ['small', 'a', 'b'],
+    ]);
+  });
+
+  test('finds the only combination of nodes that holds all pods', () => {
+    const nodes = [
+      { name: 'a', allocatable: { cpu: '10' } },
+      { name: 'b', allocatable: { cpu: '4' } },
+      { name: 'c', allocatable: { cpu: '5' } },
+    ];
+    // Large pods first would put 3 on b and leave 2 + 2 + 2 for c.
+    const pods = [3, 2, 2, 2].map((cpu, i) => ({ name: `${i}`, on: 'a', cpu: `${cpu}` }));
+    expect(simulateDrain(aCluster({ nodes, pods }), ['a']).isPossible).toBe(true);
+  });
+
+  test('keeps the space of nominated pods on other nodes, whatever their priority', () => {
+    const nominated = (priority: number): PodOptions => ({
+      name: 'nominated',
+      cpu: '3',
+      priority,
+      status: { nominatedNodeName: 'b' },
+    });
+    const pods = [{ on: 'a', cpu: '2', priority: 5 }];
+    expect(drain(pods).isPossible).toBe(true);
+    for (const priority of [0, 9]) {
+      const result = drain([...pods, nominated(priority)]);
+      expect(!result.isPossible && result.unmovable[0]?.nodes[0]).toMatchObject({
+        node: 'b',
+        reasons: [{ shortfalls: [{ resource: 'cpu', used: 3000 }] }],
+      });
+    }
+  });
+
+  test('needs another node for a pod that is nominated to a drained one', () => {
+    const nominated = { name: 'n', cpu: '2', status: { nominatedNodeName: 'a' } };
+    expect(moves(drain([nominated]))).toEqual([['n', 'a', 'b']]);
+    const result = drain([nominated, { on: 'b', cpu: '3' }]);
+    expect(!result.isPossible && result.unmovable.map(({ pod }) => pod.name)).toEqual(['n']);
+  });
+
+  test('uses the current free space after the snapshot was changed elsewhere', () => {
+    const snapshot = aCluster({ nodes: NODES, pods: [{ on: 'a', cpu: '2' }] });
+    expect(simulateDrain(snapshot, ['a']).isPossible).toBe(true);
+    const full = withPod(snapshot, aPod({ name: 'other', cpu: '3' }), 'b');
+    expect(simulateDrain(full, ['a']).isPossible).toBe(false);
+    expect(simulateDrain(snapshot, ['a']).isPossible).toBe(true);
+    const larger = withNodes(full, [aNode({ name: 'd' })]);
+    expect(moves(simulateDrain(larger, ['a']))).toEqual([['pod', 'a', 'd']]);
+    expect(simulateDrain(full, ['a']).isPossible).toBe(false);
+    expect(simulateDrain(withoutNodes(larger, ['d']), ['a']).isPossible).toBe(false);
+  });
+
+  test('explains an unmovable pod after other snapshots were used', () => {
+    const snapshot = aCluster({
+      nodes: NODES,
+      pods: [
+        { on: 'a', cpu: '3' },
+        { name: 'x', on: 'b', cpu: '2' },
+      ],
+    });
+    const result = simulateDrain(snapshot, ['a']);
+    const emptied = withoutNodes(snapshot, ['b']);
+    expect(emptied.nodes).toHaveLength(2);
+    expect(!result.isPossible && result.unmovable[0]?.nodes.map(({ node }) => node)).toEqual([
+      'b',
+      'c',
+    ]);
+    expect(snapshot.podsOn('a')).toHaveLength(1);
   });
 
   test('does not change the snapshot', () => {

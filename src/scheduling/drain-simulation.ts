@@ -2,14 +2,13 @@
 // Simulates draining nodes: a new node for every pod, or the pods that fit nowhere else.
 
 import { isDaemonSetPod, type Pod } from '../model/pod.ts';
-import { runAllFilters } from './filters/all.ts';
-import { groupPods, type PodGroup } from './pack/groups.ts';
-import { fillNodes, startProgress, unfinished } from './pack/passes.ts';
-import { Placer } from './pack/placer.ts';
-import { resourceWeights } from './pack/weights.ts';
+import { DrainSearch } from './drain-search.ts';
+import { DrainTargets, type MovingPod } from './drain-targets.ts';
+import { runAllFiltersWith } from './filters/nominated.ts';
+import { newPlacedPodOn } from './filters/volume-binding.ts';
 import type { FilterReason } from './reasons.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
-import type { ClusterState } from './state/cluster-state.ts';
+import { newPendingPod } from './state/pending-pod.ts';
 
 export interface DrainSimulationOptions {
   /** Pods of lower priority may be deleted without a replacement. */
@@ -27,7 +26,7 @@ export interface PodMove {
 export interface UnmovablePod {
   readonly pod: Pod;
   readonly from: string;
-  /** For every node that was checked, the reasons against it. */
+  /** For every node that was checked, the reasons against it. Computed when it is read. */
   readonly nodes: readonly { readonly node: string; readonly reasons: readonly FilterReason[] }[];
 }
 
@@ -40,36 +39,58 @@ export type DrainSimulation =
       readonly moves: readonly PodMove[];
     };
 
+const NO_NODES: ReadonlySet<string> = new Set();
+
+/** Names may occur more than once. Nominated pods keep the space on their node, whatever their priority. */
 export function simulateDrain(
   snapshot: Snapshot,
   nodeNames: readonly string[],
   options: DrainSimulationOptions = {},
 ): DrainSimulation {
-  const draft = new Draft(snapshot.activate());
+  const cluster = snapshot.activate();
+  const draft = new Draft(cluster);
+  const targets = DrainTargets.of(cluster);
+  const search = new DrainSearch(draft, targets, {
+    avoid: options.avoid ?? NO_NODES,
+    nominated: snapshot.nominated,
+  });
+  const drained = new Set(nodeNames);
   try {
-    const originalNodes = removeNodes(draft, nodeNames, options);
-    return placeElsewhere(draft, originalNodes, options.avoid ?? new Set());
+    const originalNodes = new Map<MovingPod, string>();
+    for (const name of drained) {
+      for (const pod of podsToMove(snapshot, name, options))
+        originalNodes.set(targets.movingPod(pod), name);
+    }
+    removeNodes(draft, drained);
+    const moves = search.place([...originalNodes.keys()]).map(({ moving, nodeInfo }) => ({
+      pod: moving.pendingPod.pod,
+      from: originalNodes.get(moving) ?? '',
+      to: nodeInfo.node.name,
+    }));
+    const moved = new Set(moves.map(({ pod }) => pod));
+    const left = [...originalNodes].filter(([{ pendingPod }]) => !moved.has(pendingPod.pod));
+    if (left.length === 0) return { isPossible: true, moves };
+    const result = new DrainedCluster(snapshot, {
+      drained,
+      moves,
+      avoid: options.avoid ?? NO_NODES,
+    });
+    const unmovable = left.map(([{ pendingPod }, from]) => result.unmovable(pendingPod.pod, from));
+    return { isPossible: false, unmovable, moves };
   } finally {
     draft.undo();
   }
 }
 
-/** Removes the nodes and returns the pods that need a new node, with their original node. */
-function removeNodes(
-  draft: Draft,
-  nodeNames: readonly string[],
+/** The pods of the node that need another one, including those that the scheduler is about to place there. */
+function podsToMove(
+  snapshot: Snapshot,
+  nodeName: string,
   options: DrainSimulationOptions,
-): ReadonlyMap<Pod, string> {
-  const originalNodes = new Map<Pod, string>();
-  for (const name of nodeNames) {
-    const nodeInfo = draft.cluster.nodeInfo(name);
-    if (nodeInfo === undefined) throw new RangeError(`node '${name}' is not in this snapshot`);
-    for (const { pod } of nodeInfo.placedPods) {
-      if (needsNewNode(pod, options)) originalNodes.set(asPending(pod), name);
-    }
-    draft.removeNode(nodeInfo);
-  }
-  return originalNodes;
+): readonly Pod[] {
+  return [...snapshot.podsOn(nodeName), ...(snapshot.nominated.get(nodeName) ?? [])].filter((pod) =>
+    needsNewNode(pod, options),
+  );
 }
 
 // DaemonSet pods and static pods belong to the node; terminating pods need no new node.
@@ -78,53 +99,69 @@ function needsNewNode(pod: Pod, { expendableBelow }: DrainSimulationOptions): bo
   return expendableBelow === undefined || pod.priority >= expendableBelow;
 }
 
-function asPending(pod: Pod): Pod {
-  return { ...pod, nodeName: '', nominatedNodeName: '' };
-}
-
-function placeElsewhere(
-  draft: Draft,
-  originalNodes: ReadonlyMap<Pod, string>,
-  avoid: ReadonlySet<string>,
-): DrainSimulation {
-  const { cluster } = draft;
-  const weights = resourceWeights([...originalNodes.keys()], []);
-  const placer = new Placer(draft, weights);
-  for (const nodeInfo of cluster.nodeInfos) {
-    if (nodeInfo.isPresent && !avoid.has(nodeInfo.node.name)) placer.addNode(nodeInfo);
+function removeNodes(draft: Draft, names: ReadonlySet<string>): void {
+  for (const name of names) {
+    const nodeInfo = draft.cluster.nodeInfo(name);
+    if (nodeInfo === undefined) throw new RangeError(`node '${name}' is not in this snapshot`);
+    draft.removeNode(nodeInfo);
   }
-  const work = startProgress(groupPods([...originalNodes.keys()], cluster, weights));
-  fillNodes(work, placer);
-  const unmovable = unfinished(work).flatMap(({ group, placed }) =>
-    explainUnmovable(group, placed, { cluster, originalNodes, avoid }),
-  );
-  const moves = placer.placements.map(({ pod, bin }) => ({
-    pod,
-    from: originalNodes.get(pod) ?? '',
-    to: bin.nodeInfo.node.name,
-  }));
-  return unmovable.length === 0
-    ? { isPossible: true, moves }
-    : { isPossible: false, unmovable, moves };
 }
 
-function explainUnmovable(
-  group: PodGroup,
-  placed: number,
-  context: {
-    readonly cluster: ClusterState;
-    readonly originalNodes: ReadonlyMap<Pod, string>;
-    readonly avoid: ReadonlySet<string>;
-  },
-): readonly UnmovablePod[] {
-  const { cluster, originalNodes, avoid } = context;
-  const nodes = cluster.nodeInfos
-    .filter((nodeInfo) => nodeInfo.isPresent && !avoid.has(nodeInfo.node.name))
-    .map((nodeInfo) => ({
-      node: nodeInfo.node.name,
-      reasons: runAllFilters(group.pendingPod, nodeInfo, cluster),
-    }));
-  return group.pods
-    .slice(placed)
-    .map((pod) => ({ pod, from: originalNodes.get(pod) ?? '', nodes }));
+interface DrainResult {
+  readonly drained: ReadonlySet<string>;
+  readonly moves: readonly PodMove[];
+  readonly avoid: ReadonlySet<string>;
+}
+
+/**
+ * The cluster after the drain. It explains why a pod fits nowhere, which costs a check of every node: only for
+ * the caller that reads it.
+ */
+class DrainedCluster {
+  readonly #snapshot: Snapshot;
+  readonly #result: DrainResult;
+  #after: Snapshot | undefined;
+
+  constructor(snapshot: Snapshot, result: DrainResult) {
+    this.#snapshot = snapshot;
+    this.#result = result;
+  }
+
+  unmovable(pod: Pod, from: string): UnmovablePod {
+    const explain = (): UnmovablePod['nodes'] => this.#explain(pod);
+    let known: UnmovablePod['nodes'] | undefined;
+    return {
+      pod,
+      from,
+      get nodes() {
+        known ??= explain();
+        return known;
+      },
+    };
+  }
+
+  #explain(pod: Pod): UnmovablePod['nodes'] {
+    this.#after ??= this.#snapshot.fork((draft) => this.#drain(draft));
+    const cluster = this.#after.activate();
+    const pendingPod = newPendingPod(pod, cluster);
+    return cluster.nodeInfos
+      .filter(({ isPresent, node }) => isPresent && !this.#result.avoid.has(node.name))
+      .map((nodeInfo) => ({
+        node: nodeInfo.node.name,
+        reasons: runAllFiltersWith(this.#snapshot.nominated.get(nodeInfo.node.name) ?? [], {
+          pendingPod,
+          nodeInfo,
+          cluster,
+        }),
+      }));
+  }
+
+  #drain(draft: Draft): void {
+    removeNodes(draft, this.#result.drained);
+    for (const { pod, to } of this.#result.moves) {
+      const nodeInfo = draft.cluster.nodeInfo(to);
+      if (nodeInfo !== undefined)
+        draft.addPod(newPlacedPodOn(nodeInfo, pod, draft.cluster), nodeInfo);
+    }
+  }
 }

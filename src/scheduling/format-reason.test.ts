@@ -111,6 +111,11 @@ test.each<[FilterReason, string]>([
     },
     'volume pv requires zone a, b',
   ],
+  [{ filter: 'NodeDeclaredFeatures', missing: ['A', 'B'] }, 'the node does not declare A, B'],
+  [
+    { filter: 'DynamicResources', problem: 'claims-not-supported', claims: ['gpu', 'nic'] },
+    'resource claims gpu, nic are not supported: devices are not simulated',
+  ],
   [
     { filter: 'VolumeBinding', problem: 'node-conflict', claim },
     'claim default/data has a volume that the node cannot reach',

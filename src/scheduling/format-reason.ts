@@ -21,8 +21,38 @@ function isVolumeReason(reason: FilterReason): reason is VolumeReason {
   return VOLUME_FILTERS.some((filter) => filter === reason.filter);
 }
 
+const NODE_RULES = [
+  'NodeUnschedulable',
+  'NodeName',
+  'TaintToleration',
+  'NodeAffinity',
+  'NodeDeclaredFeatures',
+] as const satisfies readonly FilterName[];
+
+type NodeRuleReason = ReasonOf<(typeof NODE_RULES)[number]>;
+
+function isNodeRuleReason(reason: FilterReason): reason is NodeRuleReason {
+  return NODE_RULES.some((filter) => filter === reason.filter);
+}
+
 export function formatReason(reason: FilterReason): string {
   if (isVolumeReason(reason)) return formatVolumeReason(reason);
+  if (isNodeRuleReason(reason)) return formatNodeRule(reason);
+  switch (reason.filter) {
+    case 'DynamicResources':
+      return `resource claims ${reason.claims.join(', ')} are not supported: devices are not simulated`;
+    case 'NodePorts':
+      return `host port ${reason.port.port}/${reason.port.protocol} is in use`;
+    case 'NodeResourcesFit':
+      return reason.shortfalls.map(formatShortfall).join(', ');
+    case 'PodTopologySpread':
+      return formatSpread(reason);
+    case 'InterPodAffinity':
+      return formatPodAffinity(reason);
+  }
+}
+
+function formatNodeRule(reason: NodeRuleReason): string {
   switch (reason.filter) {
     case 'NodeUnschedulable':
       return 'the node is cordoned';
@@ -32,14 +62,8 @@ export function formatReason(reason: FilterReason): string {
       return `taint ${formatTaint(reason.taint)} is not tolerated`;
     case 'NodeAffinity':
       return formatNodeAffinity(reason);
-    case 'NodePorts':
-      return `host port ${reason.port.port}/${reason.port.protocol} is in use`;
-    case 'NodeResourcesFit':
-      return reason.shortfalls.map(formatShortfall).join(', ');
-    case 'PodTopologySpread':
-      return formatSpread(reason);
-    case 'InterPodAffinity':
-      return formatPodAffinity(reason);
+    case 'NodeDeclaredFeatures':
+      return `the node does not declare ${reason.missing.join(', ')}`;
   }
 }
 

@@ -24,6 +24,7 @@ import type { PodSource } from '../model/pod-source.ts';
 import { type StorageClassSource, storageClassFromKubernetes } from '../model/storage-class.ts';
 import { type VolumeClaimSource, volumeClaimFromKubernetes } from '../model/volume-claim.ts';
 import { Snapshot } from './snapshot.ts';
+import type { FeatureGates } from './state/feature-gates.ts';
 import type { StorageObjects } from './state/storage-state.ts';
 
 export interface NamespaceSource {
@@ -43,6 +44,8 @@ export interface KubernetesObjects {
   readonly csiStorageCapacities?: readonly CsiStorageCapacitySource[];
   readonly volumeAttachments?: readonly VolumeAttachmentSource[];
   readonly daemonSets?: readonly DaemonSetSource[];
+  /** Feature gates of kube-scheduler. Those not listed have the defaults of Kubernetes 1.36. */
+  readonly featureGates?: Partial<FeatureGates> | undefined;
 }
 
 /** Refused at the first invalid object; the API server accepts none of those. */
@@ -64,6 +67,7 @@ export function snapshotFromKubernetes(objects: KubernetesObjects): Parsed<Snaps
         (objects.namespaces ?? []).map(({ metadata }) => [metadata.name, metadata.labels ?? {}]),
       ),
       storage: storage.value,
+      featureGates: objects.featureGates,
     }),
   );
 }

@@ -50,4 +50,5 @@ export {
   rejectsEverywhere,
 } from './reasons.ts';
 export { type ClusterObjects, Snapshot } from './snapshot.ts';
+export type { FeatureGates } from './state/feature-gates.ts';
 export { withNodes, withoutNodes, withoutPod, withPod } from './what-if.ts';

@@ -13,6 +13,7 @@ import {
   type Snapshot,
   simulateDrain,
   withNodes,
+  withoutNodes,
   withoutPod,
   withPod,
 } from './index.ts';
@@ -334,4 +335,115 @@ describe('simulateDrain, for random clusters', () => {
       LITTLE,
     );
   });
+
+  test('finds a node for every pod if there is a way to place them all', () => {
+    fc.assert(
+      fc.property(drainCase, ({ nodes: all, pods: running }) => {
+        const snapshot = aCluster({ nodes: all, pods: running });
+        const [first] = all;
+        const result = simulateDrain(snapshot, [first?.name ?? '']);
+        const moving = snapshot.podsOn(first?.name ?? '').map((pod) => ({ ...pod, nodeName: '' }));
+        const isPossible = canPlaceAll(withoutNodes(snapshot, [first?.name ?? '']), moving);
+        expect(result.isPossible).toBe(isPossible);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  test('moves every pod so that it passes every filter beside the nominated pods', () => {
+    fc.assert(
+      fc.property(drainCase, nominatedPods, ({ nodes: all, pods: running }, nominated) => {
+        const snapshot = aCluster({ nodes: all, pods: [...running, ...nominated] });
+        const [first] = all;
+        let now = withoutNodes(snapshot, [first?.name ?? '']);
+        const { moves } = simulateDrain(snapshot, [first?.name ?? '']);
+        for (const { pod, to } of moves) {
+          expect(checkFit(now, pod, to)).toEqual({ fits: true });
+          now = withPod(now, pod, to);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
 });
+
+const requests = (cpu: string): PodSpecSource => ({
+  containers: [{ resources: { requests: { cpu } } }],
+});
+
+/** Small nodes with little space, and pods with node selectors, affinity and topology spread. */
+const drainCase = fc.record({
+  nodes: fc
+    .array(fc.record({ zone, cpu: fc.constantFrom('1', '2', '3', '4') }), {
+      minLength: 3,
+      maxLength: 5,
+    })
+    .map((all) =>
+      all.map(({ zone: inZone, cpu }, i) => ({
+        name: `node-${i}`,
+        zone: inZone,
+        allocatable: { cpu },
+      })),
+    ),
+  pods: fc
+    .array(
+      fc.record({
+        labels,
+        spec: fc.oneof(
+          { arbitrary: fc.constantFrom({}, { nodeSelector: { [ZONE]: 'a' } }), weight: 4 },
+          { arbitrary: spec(true), weight: 1 },
+        ),
+        cpu: fc.constantFrom('500m', '1', '1500m', '2'),
+        isMoving: fc.boolean(),
+      }),
+      { minLength: 2, maxLength: 8 },
+    )
+    .map((all) => placePods(all)),
+});
+
+// At most four pods move, because all ways to place them are tried.
+function placePods(
+  all: readonly { labels: object; spec: PodSpecSource; cpu: string; isMoving: boolean }[],
+): PodOptions[] {
+  let moving = 0;
+  return all.map(({ labels: own, spec: rules, cpu, isMoving }, i) => {
+    const isFirst = isMoving && moving < 4;
+    moving += isFirst ? 1 : 0;
+    const on = isFirst ? 'node-0' : `node-${1 + (i % 2)}`;
+    return {
+      name: `pod-${i}`,
+      labels: own as Record<string, string>,
+      on,
+      spec: { ...rules, ...requests(cpu), nodeName: on },
+    };
+  });
+}
+
+const nominatedPods = fc
+  .array(fc.record({ labels, spec: spec(true), node: fc.integer({ min: 0, max: 2 }) }), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  .map((all) =>
+    all.map(({ labels: own, spec: rules, node: at }, i) => ({
+      name: `nominated-${i}`,
+      labels: own,
+      spec: rules,
+      status: { nominatedNodeName: `node-${at}` },
+    })),
+  );
+
+/** Tries every order and every node. */
+function canPlaceAll(snapshot: Snapshot, pending: readonly Pod[]): boolean {
+  if (pending.length === 0) return true;
+  return pending.some((pod) =>
+    snapshot.nodes.some(
+      ({ name }) =>
+        checkFit(snapshot, pod, name).fits &&
+        canPlaceAll(
+          withPod(snapshot, pod, name),
+          pending.filter((other) => other !== pod),
+        ),
+    ),
+  );
+}

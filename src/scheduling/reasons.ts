@@ -10,7 +10,9 @@ export const FILTER_NAMES = [
   'NodeName',
   'TaintToleration',
   'NodeAffinity',
+  'NodeDeclaredFeatures',
   'NodePorts',
+  'DynamicResources',
   'NodeResourcesFit',
   'VolumeRestrictions',
   'NodeVolumeLimits',
@@ -52,6 +54,13 @@ export type FilterReason =
       /** `selector`: the node lacks labels. `affinity`: no term matches. */
       readonly part: 'selector' | 'affinity';
       readonly missing: Readonly<Record<string, string>>;
+    }
+  | { readonly filter: 'NodeDeclaredFeatures'; readonly missing: readonly string[] }
+  | {
+      readonly filter: 'DynamicResources';
+      /** Devices are not simulated, so it is not known whether the claims can be met. */
+      readonly problem: 'claims-not-supported';
+      readonly claims: readonly string[];
     }
   | { readonly filter: 'NodePorts'; readonly port: HostPort }
   | { readonly filter: 'NodeResourcesFit'; readonly shortfalls: readonly ResourceShortfall[] }
@@ -125,7 +134,10 @@ export type FitResult =
   | { readonly fits: true }
   | { readonly fits: false; readonly reasons: readonly FilterReason[] };
 
-const POD_PROBLEMS: ReadonlySet<string> = new Set<ClaimProblem | 'claim-in-use'>([
+const POD_PROBLEMS: ReadonlySet<string> = new Set<
+  ClaimProblem | 'claim-in-use' | 'claims-not-supported'
+>([
+  'claims-not-supported',
   'claim-in-use',
   'claim-not-found',
   'claim-of-another-pod',

@@ -20,12 +20,13 @@ interface Stored {
   readonly title: string;
   readonly cluster: KubernetesObjects;
   readonly pending: readonly PodSource[];
+  readonly featureGates?: KubernetesObjects['featureGates'];
   /** The rejecting plugins, by pending pod and node. */
   readonly rejections: readonly (readonly (readonly string[])[])[];
 }
 
 /** A packing that was once wrong. A correct packing may change, so no result is stored. */
-interface StoredPacking extends Pick<Stored, 'cluster' | 'pending'> {
+interface StoredPacking extends Pick<Stored, 'cluster' | 'pending' | 'featureGates'> {
   readonly daemonSets: NonNullable<KubernetesObjects['daemonSets']>;
   readonly pools: readonly PoolOffer[];
 }
@@ -43,8 +44,8 @@ const packings = read(join(folder, 'packings')).map(({ file, found }) => ({
   found: found as StoredPacking,
 }));
 
-function rejections({ cluster, pending }: Stored): Stored['rejections'] {
-  const snapshot = snapshotFromKubernetes(cluster);
+function rejections({ cluster, pending, featureGates }: Stored): Stored['rejections'] {
+  const snapshot = snapshotFromKubernetes({ ...cluster, featureGates });
   if (!snapshot.ok) throw new Error(snapshot.problem);
   return pending.map((source) => {
     const pod = podFromKubernetes(source);
@@ -69,7 +70,11 @@ describe("checkFit agrees with recorded results of kube-scheduler's plugins", ()
 
 describe('pack on clusters where it was once wrong', () => {
   test.each(packings)('places pods and daemon pods that pass every filter: $file', ({ found }) => {
-    const snapshot = snapshotFromKubernetes({ ...found.cluster, daemonSets: found.daemonSets });
+    const snapshot = snapshotFromKubernetes({
+      ...found.cluster,
+      daemonSets: found.daemonSets,
+      featureGates: found.featureGates,
+    });
     if (!snapshot.ok) throw new Error(snapshot.problem);
     const pending = found.pending.map((source) => {
       const pod = podFromKubernetes(source);

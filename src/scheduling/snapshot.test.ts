@@ -176,6 +176,18 @@ describe('a derived snapshot', () => {
     );
   });
 
+  test('throws for a node that is already in the snapshot, and keeps it', () => {
+    const snapshot = aCluster({ ...two, pods: [{ on: 'a', cpu: '4' }] });
+    const a = aNode({ name: 'a', zone: 'a' });
+    const problem = "node 'a' is already in this snapshot";
+    expect(() => withNodes(snapshot, [a])).toThrow(problem);
+    expect(() => withNodes(withoutNodes(snapshot, ['a']), [a, a])).toThrow(problem);
+    expect(() => Snapshot.of({ nodes: [a, a] })).toThrow(problem);
+    expect(checkFit(snapshot, aPod({ cpu: '1' }), 'a').fits).toBe(false);
+    expect(snapshot.nodes.map(({ name }) => name)).toEqual(['a', 'b']);
+    expect(snapshot.podsOn('a')).toHaveLength(1);
+  });
+
   test('is not affected by an edit that throws', () => {
     const snapshot = aCluster(two);
     expect(() => withoutNodes(snapshot, ['a', 'unknown'])).toThrow();

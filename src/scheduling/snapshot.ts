@@ -7,6 +7,7 @@ import type { Labels } from '../model/labels.ts';
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
 import { ClusterState } from './state/cluster-state.ts';
+import { DEFAULT_FEATURE_GATES, type FeatureGates } from './state/feature-gates.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { PlacedPod } from './state/placed-pod.ts';
 import { NO_STORAGE, type StorageObjects } from './state/storage-state.ts';
@@ -19,6 +20,8 @@ export interface ClusterObjects {
   readonly namespaces?: ReadonlyMap<string, Labels>;
   readonly storage?: Partial<StorageObjects>;
   readonly daemonSets?: readonly DaemonSet[];
+  /** Feature gates of kube-scheduler. Those not listed have the defaults of Kubernetes 1.36. */
+  readonly featureGates?: Partial<FeatureGates> | undefined;
 }
 
 export type ClusterChange =
@@ -52,11 +55,12 @@ export class Snapshot {
   }
 
   static of(objects: ClusterObjects): Snapshot {
-    const cluster = new ClusterState(objects.namespaces ?? new Map(), {
-      ...NO_STORAGE,
-      ...objects.storage,
+    const cluster = new ClusterState({
+      namespaces: objects.namespaces ?? new Map(),
+      storage: { ...NO_STORAGE, ...objects.storage },
+      featureGates: { ...DEFAULT_FEATURE_GATES, ...objects.featureGates },
     });
-    for (const node of objects.nodes) cluster.addNode(cluster.newNodeInfo(node));
+    for (const node of objects.nodes) cluster.addNode(newNodeInfo(cluster, node));
     const running = (objects.pods ?? []).filter((pod) => !pod.isFinished);
     for (const pod of running) {
       const nodeInfo = cluster.nodeInfo(pod.nodeName);
@@ -148,7 +152,7 @@ export class Draft {
   }
 
   addNode(node: Node): NodeInfo {
-    const nodeInfo = this.cluster.newNodeInfo(node);
+    const nodeInfo = newNodeInfo(this.cluster, node);
     this.#apply({ kind: 'add-node', nodeInfo });
     return nodeInfo;
   }
@@ -163,10 +167,22 @@ export class Draft {
     for (const change of this.changes.toReversed()) revertChange(this.cluster, change);
   }
 
+  /** Undoes and forgets the changes after the first `length`. */
+  undoTo(length: number): void {
+    for (const change of this.changes.splice(length).toReversed())
+      revertChange(this.cluster, change);
+  }
+
   #apply(change: ClusterChange): void {
     applyChange(this.cluster, change);
     this.changes.push(change);
   }
+}
+
+function newNodeInfo(cluster: ClusterState, node: Node): NodeInfo {
+  if (cluster.nodeInfo(node.name) !== undefined)
+    throw new RangeError(`node '${node.name}' is already in this snapshot`);
+  return cluster.newNodeInfo(node);
 }
 
 function applyChange(cluster: ClusterState, change: ClusterChange): void {

@@ -4,7 +4,7 @@
 
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
-import { planStorage } from './filters/volume-binding.ts';
+import { newPlacedPodOn } from './filters/volume-binding.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { ClusterState } from './state/cluster-state.ts';
 import type { NodeInfo } from './state/node-info.ts';
@@ -14,9 +14,7 @@ export function withPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snapsho
   return snapshot.fork((draft) => {
     const { cluster } = draft;
     const nodeInfo = requireNodeInfo(cluster, nodeName);
-    const plan = planStorage(pod, nodeInfo.node, cluster.storage);
-    const reservation = 'filter' in plan ? undefined : plan;
-    draft.addPod(cluster.newPlacedPod({ ...pod, nodeName }, pod.requests, reservation), nodeInfo);
+    draft.addPod(newPlacedPodOn(nodeInfo, { ...pod, nodeName }, cluster), nodeInfo);
   });
 }
 
@@ -31,16 +29,17 @@ export function withoutPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snap
   });
 }
 
+/** With these nodes added. Throws for a node whose name is in the snapshot, which is a mistake of the caller. */
 export function withNodes(snapshot: Snapshot, nodes: readonly Node[]): Snapshot {
   return snapshot.fork((draft) => {
     for (const node of nodes) draft.addNode(node);
   });
 }
 
-/** Without these nodes and their pods. */
+/** Without these nodes and their pods. Names may occur more than once. */
 export function withoutNodes(snapshot: Snapshot, names: readonly string[]): Snapshot {
   return snapshot.fork((draft) => {
-    for (const name of names) draft.removeNode(requireNodeInfo(draft.cluster, name));
+    for (const name of new Set(names)) draft.removeNode(requireNodeInfo(draft.cluster, name));
   });
 }
 

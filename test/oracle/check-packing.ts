@@ -2,7 +2,8 @@
 // Checks a packing with the oracle: every placement in order, and every pod of a DaemonSet, admitted or
 // waiting.
 
-import type { Packing } from '../../src/scheduling/index.ts';
+import type { Resources } from '../../src/model/resources.ts';
+import type { Limits, Packing } from '../../src/scheduling/index.ts';
 import { runOracle } from './compare.ts';
 import { daemonPod, templatePod } from './generate/daemons.ts';
 import { type PackCase, plannedNodes, runPack } from './generate/pools.ts';
@@ -38,6 +39,10 @@ interface Placement {
   readonly node: string;
   /** Only checked, not placed: the pod is expected to wait. */
   readonly probe?: true;
+  /** As its controller sends it: the API server adds defaults. */
+  readonly created?: true;
+  /** Counts as placed whether or not it fits. */
+  readonly nominated?: true;
 }
 
 export async function checkPacking(oracle: OracleProcesses, one: PackCase): Promise<PackingCheck> {
@@ -49,6 +54,7 @@ export async function checkPacking(oracle: OracleProcesses, one: PackCase): Prom
     cluster: one.cluster,
     arriving: plannedNodes(packing),
     placements,
+    featureGates: one.featureGates,
   });
   const steps = (response['steps'] ?? []) as readonly (readonly string[])[];
   const problems = placements.flatMap((placement, i) =>
@@ -59,6 +65,8 @@ export async function checkPacking(oracle: OracleProcesses, one: PackCase): Prom
       ...machines.flatMap(unexpectedDaemonPods),
       ...problems,
       ...missingPods(one, packing),
+      ...unexplainedPods(packing),
+      ...exceededLimits(one, packing),
     ],
     steps: packing.steps.length,
     machines: packing.machines.length,
@@ -69,8 +77,10 @@ export async function checkPacking(oracle: OracleProcesses, one: PackCase): Prom
   };
 }
 
-function problemOf({ pod, node, probe }: Placement, plugins: readonly string[]): string[] {
+function problemOf(placement: Placement, plugins: readonly string[]): string[] {
+  const { pod, node, probe } = placement;
   const { name } = pod.metadata;
+  if (placement.nominated === true) return [];
   if (probe === true)
     return plugins.length > 0 ? [] : [`${name} should run on ${node} but is not planned there`];
   return plugins.length > 0 ? [`${name} on ${node} is rejected by ${plugins.join()}`] : [];
@@ -90,7 +100,7 @@ const DAEMON_SET_FILTERS = ['NodeUnschedulable', 'NodeName', 'TaintToleration', 
 
 async function expectedMachines(
   oracle: OracleProcesses,
-  { cluster, daemonSets }: PackCase,
+  { cluster, daemonSets, featureGates }: PackCase,
   packing: Packing,
 ): Promise<readonly ExpectedMachine[]> {
   const { namespaces } = cluster;
@@ -98,7 +108,11 @@ async function expectedMachines(
   const pending = daemonSets.map(templatePod);
   const hasQuestions = pending.length > 0 && nodes.length > 0;
   const { rejections } = hasQuestions
-    ? await runOracle(oracle, { cluster: { ...EMPTY, namespaces, nodes }, pending })
+    ? await runOracle(oracle, {
+        cluster: { ...EMPTY, namespaces, nodes },
+        pending,
+        ...(featureGates !== undefined && { featureGates }),
+      })
     : { rejections: [] };
   return packing.machines.map(({ node: { name }, daemons }, n) => ({
     node: name,
@@ -124,10 +138,11 @@ function unexpectedDaemonPods({ node, daemonPods, early, late }: ExpectedMachine
  * waiting ones.
  */
 function placementsOf(
-  { pending }: PackCase,
+  one: PackCase,
   packing: Packing,
   machines: readonly ExpectedMachine[],
 ): readonly Placement[] {
+  const { pending } = one;
   const sources = new Map(pending.map((pod) => [pod.metadata.uid, pod]));
   const closed = new Map(machines.map((machine) => [machine.node, machine]));
   const steps = packing.steps.flatMap(({ pod, node }) => {
@@ -148,7 +163,20 @@ function placementsOf(
       daemonPlacements(machine, (name) => !machine.early.has(name) && !machine.late.has(name)),
     )
     .map((one): Placement => ({ ...one, probe: true }));
-  return [...steps, ...late, ...waiting];
+  return [...nominatedPlacements(one), ...steps, ...late, ...waiting];
+}
+
+/** Pods for which the scheduler is preempting others count as placed. */
+function nominatedPlacements({ cluster, pending }: PackCase): readonly Placement[] {
+  const known = new Set(pending.map(({ metadata }) => metadata.uid));
+  const others = cluster.pods.filter(
+    ({ metadata, spec }) => spec.nodeName === undefined && !known.has(metadata.uid),
+  );
+  const nodes = new Set(cluster.nodes.map(({ metadata }) => metadata.name));
+  return [...pending, ...others].flatMap((pod) => {
+    const node = pod.status?.nominatedNodeName ?? '';
+    return nodes.has(node) ? [{ pod, node, nominated: true as const }] : [];
+  });
 }
 
 function daemonPlacements(
@@ -157,13 +185,50 @@ function daemonPlacements(
 ): readonly Placement[] {
   return machine.daemonPods
     .filter(({ metadata }) => isSelected(metadata.name))
-    .map((pod) => ({ pod, node: machine.node }));
+    .map((pod) => ({ pod, node: machine.node, created: true }));
+}
+
+/** For a pod that is not placed, every pool must have a reason or a limit. */
+function unexplainedPods({ unplaced }: Packing): string[] {
+  return unplaced.flatMap(({ pod, refusals }) =>
+    refusals
+      .filter(({ reasons, limit }) => reasons.length === 0 && limit === undefined)
+      .map(({ pool, domain }) => `${pod.name} is not placed, but ${pool}/${domain} has no reason`),
+  );
+}
+
+function exceededLimits({ pools }: PackCase, { machines }: Packing): string[] {
+  return pools.flatMap(({ name, limits = {}, domains = [] }) => {
+    const own = machines.filter(({ pool }) => pool === name);
+    const inDomains = domains.flatMap((domain) =>
+      problemsOfLimits(
+        `${name}/${domain.name}`,
+        domain.limits ?? {},
+        own.filter((one) => one.domain === domain.name),
+      ),
+    );
+    return [...problemsOfLimits(name, limits, own), ...inDomains];
+  });
+}
+
+function problemsOfLimits(name: string, limits: Limits, machines: Packing['machines']): string[] {
+  const total = (of: (capacity: Resources) => number): number =>
+    machines.reduce((sum, { size }) => sum + of(size.capacity), 0);
+  const used = {
+    machines: machines.length,
+    cpuMilli: total(({ cpuMilli }) => cpuMilli),
+    memoryBytes: total(({ memoryBytes }) => memoryBytes),
+  };
+  return (['machines', 'cpuMilli', 'memoryBytes'] as const)
+    .filter((kind) => used[kind] > (limits[kind] ?? Number.POSITIVE_INFINITY))
+    .map((kind) => `${name} has ${used[kind]} ${kind}, its limit is ${limits[kind]}`);
 }
 
 /** Every pod must occur exactly once: placed, unplaced or skipped. */
 function missingPods(one: PackCase, packing: Packing): string[] {
   const seen = new Map<string, number>();
-  for (const { pod } of [...packing.steps, ...packing.unplaced, ...packing.skipped])
+  const nominated = packing.existing.filter(({ how }) => how === 'nominated');
+  for (const { pod } of [...packing.steps, ...nominated, ...packing.unplaced, ...packing.skipped])
     seen.set(pod.uid, (seen.get(pod.uid) ?? 0) + 1);
   return one.pending
     .filter(({ metadata }) => seen.get(metadata.uid) !== 1)

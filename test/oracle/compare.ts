@@ -17,17 +17,17 @@ export interface OracleResult {
 
 export async function runOracle(
   oracle: OracleProcesses,
-  { cluster, pending }: Case,
+  { cluster, pending, featureGates }: Case,
 ): Promise<OracleResult> {
-  const response = await oracle.request({ kind: 'filter', cluster, pending });
+  const response = await oracle.request({ kind: 'filter', cluster, pending, featureGates });
   return {
     rejections: (response['rejections'] ?? []) as Rejections,
     errors: (response['errors'] ?? []) as readonly string[],
   };
 }
 
-export function runSimulation({ cluster, pending }: Case): Rejections {
-  const snapshot = snapshotFromKubernetes(cluster);
+export function runSimulation({ cluster, pending, featureGates }: Case): Rejections {
+  const snapshot = snapshotFromKubernetes({ ...cluster, featureGates });
   if (!snapshot.ok) throw new Error(`invalid cluster: ${snapshot.problem}`);
   return pending.map((source) => {
     const pod = podFromKubernetes(source);

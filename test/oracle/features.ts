@@ -195,6 +195,20 @@ export const FEATURES: Readonly<Record<string, RemoveFeature>> = {
   'terminating pods': ({ cluster }) => {
     for (const { metadata } of cluster.pods) delete metadata.deletionTimestamp;
   },
+  'nominated pods': ({ cluster }) => {
+    for (const { status } of cluster.pods) delete status?.nominatedNodeName;
+  },
+  priority: (edited) => {
+    for (const { spec } of everyPod(edited)) delete spec.priority;
+  },
+  'node features': onPending((spec) => {
+    delete spec.hostUsers;
+    for (const one of [...spec.containers, ...(spec.initContainers ?? [])])
+      delete one.restartPolicyRules;
+  }),
+  'feature gates': (edited) => {
+    delete edited.featureGates;
+  },
   'ended pods': ({ cluster }) => {
     for (const { status } of cluster.pods) if (status !== undefined) status.phase = 'Running';
   },

@@ -75,7 +75,8 @@ export interface Port {
 export interface Container {
   name: string;
   restartPolicy?: string;
-  resources?: { requests?: Quantities };
+  restartPolicyRules?: { action: string; exitCodes: { operator: string; values: number[] } }[];
+  resources?: { requests?: Quantities; limits?: Quantities };
   ports?: Port[];
 }
 
@@ -98,10 +99,13 @@ export interface Volume {
 
 export interface PodSpec {
   nodeName?: string;
+  priority?: number;
+  hostNetwork?: boolean;
+  hostUsers?: boolean;
   containers: Container[];
   initContainers?: Container[];
   overhead?: Quantities;
-  resources?: { requests?: Quantities };
+  resources?: { requests?: Quantities; limits?: Quantities };
   tolerations?: Toleration[];
   nodeSelector?: Labels;
   affinity?: Affinity;
@@ -111,6 +115,7 @@ export interface PodSpec {
 
 export interface PodStatus {
   phase?: string;
+  nominatedNodeName?: string;
   conditions?: { type: string; status: string; reason: string }[];
   containerStatuses?: ContainerStatus[];
   initContainerStatuses?: ContainerStatus[];
@@ -139,7 +144,7 @@ export interface Taint {
 export interface Node {
   metadata: { name: string; labels?: Labels };
   spec: { unschedulable?: boolean; taints?: Taint[] };
-  status: { allocatable: Quantities };
+  status: { allocatable: Quantities; declaredFeatures?: string[] };
 }
 
 export interface Namespace {
@@ -238,4 +243,6 @@ export interface Cluster {
 export interface Case {
   cluster: Cluster;
   pending: Pod[];
+  /** Feature gates that differ from the defaults of the release. */
+  featureGates?: { NodeDeclaredFeatures?: boolean; TaintTolerationComparisonOperators?: boolean };
 }

@@ -12,14 +12,17 @@ const OPTIONAL = new Set(
     'matchExpressions matchFields deletionTimestamp phase allowedTopologies restartPolicy conditions',
     'containerStatuses initContainerStatuses allocatedResources allocatable claimRef hostIP protocol',
     'selector nodeTopology capacity maximumVolumeSize volumeMode value effect readOnly matchLabelKeys',
-    'mismatchLabelKeys',
+    'mismatchLabelKeys featureGates priority hostNetwork hostUsers restartPolicyRules nominatedNodeName',
+    'declaredFeatures limits',
   ]
     .join(' ')
     .split(' '),
 );
 
 /** Maps whose entries may be removed one by one. */
-const MAPS = new Set('labels annotations nodeSelector matchLabels requests overhead'.split(' '));
+const MAPS = new Set(
+  'labels annotations nodeSelector matchLabels requests limits overhead featureGates'.split(' '),
+);
 
 /** Lists that are invalid or have another meaning when empty. */
 const NEVER_EMPTY = new Set(
@@ -40,7 +43,10 @@ const INDIVISIBLE_OBJECTS = new Set(['persistentVolumes', 'persistentVolumeClaim
 
 function canRemove(key: string, path: Path): boolean {
   const parent = lastName(path);
-  if (path.length <= 1 || INDIVISIBLE_OBJECTS.has(`${path[1]}`)) return false;
+  if (path.length === 0) return key === 'featureGates';
+  if (path.length === 1 && path[0] !== 'featureGates') return false;
+  if (INDIVISIBLE_OBJECTS.has(`${path[1]}`)) return false;
+  if (parent === 'taints' && key === 'effect') return false;
   if (path[1] === 'nodes' && (key === 'status' || key === 'allocatable')) return false;
   return MAPS.has(parent) || OPTIONAL.has(key);
 }

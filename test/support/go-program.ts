@@ -62,7 +62,8 @@ export function buildGoProgram(order: GoProgram): void {
   const args = ['build', ...flags, '-o', fresh, target];
   const build = spawnSync(go, args, {
     cwd: source,
-    stdio: ['ignore', 'inherit', 'inherit'],
+    // Not to stdout, which may be reserved for figures.
+    stdio: ['ignore', 2, 2],
     env: { ...process.env, CGO_ENABLED: '0' },
   });
   if (build.status !== 0)

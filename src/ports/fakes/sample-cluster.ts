@@ -56,6 +56,8 @@ export function aClusterPod(overrides: Partial<Pod> = {}): Pod {
     spread: [],
     hostPorts: [],
     volumes: [],
+    requiredFeatures: [],
+    resourceClaims: [],
     ...overrides,
   };
 }

@@ -9,7 +9,14 @@ import type { PendingPod } from '../state/pending-pod.ts';
 import type { Filter } from './filter.ts';
 import { nodePorts } from './node-ports.ts';
 import { nodeResourcesFit } from './node-resources.ts';
-import { nodeAffinity, nodeName, nodeUnschedulable, taintToleration } from './node-rules.ts';
+import {
+  dynamicResources,
+  nodeAffinity,
+  nodeDeclaredFeatures,
+  nodeName,
+  nodeUnschedulable,
+  taintToleration,
+} from './node-rules.ts';
 import { interPodAffinity, podAffinity, podAntiAffinity } from './pod-affinity.ts';
 import { podTopologySpread } from './topology-spread.ts';
 import { volumeBinding } from './volume-binding.ts';
@@ -22,6 +29,8 @@ const FILTERS_BY_NAME: Readonly<Record<FilterName, Filter>> = {
   NodeName: nodeName,
   TaintToleration: taintToleration,
   NodeAffinity: nodeAffinity,
+  NodeDeclaredFeatures: nodeDeclaredFeatures,
+  DynamicResources: dynamicResources,
   NodePorts: nodePorts,
   NodeResourcesFit: nodeResourcesFit,
   VolumeRestrictions: volumeRestrictions,
@@ -39,6 +48,8 @@ const NODE_RULE_FILTERS: readonly Filter[] = [
   nodeName,
   taintToleration,
   nodeAffinity,
+  nodeDeclaredFeatures,
+  dynamicResources,
 ];
 
 /** Depend on the pods of the node. Adding pods never turns a rejection into an acceptance. */

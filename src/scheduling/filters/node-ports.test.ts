@@ -52,6 +52,12 @@ describe('NodePorts', () => {
     expect(collides(ports(wanted), ports(taken))).toBe(expected);
   });
 
+  test('compares every port of a placed pod', () => {
+    const taken = ports({ hostPort: 80 }, { hostPort: 443 });
+    expect(collides(ports({ hostPort: 443 }), taken)).toBe(true);
+    expect(collides(ports({ hostPort: 8443 }), taken)).toBe(false);
+  });
+
   test('counts ports of sidecars, but not of other init containers', () => {
     const port = [{ hostPort: 80 }];
     const init = { initContainers: [{ ports: port }] };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
 import type { PodSpecSource } from '../../model/pod-source.ts';
-import { checkFit } from '../index.ts';
+import { checkFit, rejectsEverywhere } from '../index.ts';
 import { aCluster, aPod, type NodeOptions } from '../testing/builders.ts';
 
 function verdict(spec: PodSpecSource, node: NodeOptions): ReturnType<typeof checkFit> {
@@ -34,6 +34,40 @@ describe('NodeUnschedulable', () => {
     [{ key: 'other', operator: 'Exists' }],
   ])('rejects a pod with other tolerations: %j', (toleration) => {
     expect(verdict({ tolerations: [toleration] }, { unschedulable: true })).toEqual(NO);
+  });
+});
+
+describe('NodeDeclaredFeatures', () => {
+  const spec = { hostNetwork: true, hostUsers: false };
+  const fits = (declaredFeatures: readonly string[], featureGates = {}): boolean =>
+    checkFit(aCluster({ nodes: [{ declaredFeatures }], featureGates }), aPod({ spec }), 'node-1')
+      .fits;
+
+  test('rejects a node that does not declare a feature which the pod requires', () => {
+    expect(verdict(spec, { declaredFeatures: ['Other'] })).toEqual({
+      fits: false,
+      reasons: [{ filter: 'NodeDeclaredFeatures', missing: ['UserNamespacesHostNetworkSupport'] }],
+    });
+    expect(fits(['Other', 'UserNamespacesHostNetworkSupport'])).toBe(true);
+  });
+
+  test('accepts every node while its feature gate is off', () => {
+    expect(fits([], { NodeDeclaredFeatures: false })).toBe(true);
+    expect(fits([], { NodeDeclaredFeatures: true })).toBe(false);
+  });
+});
+
+describe('DynamicResources', () => {
+  test('refuses a pod with resource claims on every node, because devices are not simulated', () => {
+    const claims = [{ name: 'gpu' }, { name: 'nic' }];
+    const result = verdict({ resourceClaims: claims }, {});
+    expect(result).toEqual({
+      fits: false,
+      reasons: [
+        { filter: 'DynamicResources', problem: 'claims-not-supported', claims: ['gpu', 'nic'] },
+      ],
+    });
+    expect(!result.fits && result.reasons.every(rejectsEverywhere)).toBe(true);
   });
 });
 
@@ -70,6 +104,19 @@ describe('TaintToleration', () => {
     });
     const both = [...tolerations, { key: 'b', operator: 'Exists' }];
     expect(verdict({ tolerations: both }, { taints })).toEqual(YES);
+  });
+
+  test.each([
+    ['Gt', '4'],
+    ['Lt', '6'],
+  ])('compares numbers (%s) only with its feature gate', (operator, value) => {
+    const pod = aPod({ spec: { tolerations: [{ key: 'load', operator, value }] } });
+    const fits = (featureGates: object): boolean => {
+      const nodes = [{ taints: [{ key: 'load', value: '5', effect: 'NoSchedule' }] }];
+      return checkFit(aCluster({ nodes, featureGates }), pod, 'node-1').fits;
+    };
+    expect(fits({})).toBe(false);
+    expect(fits({ TaintTolerationComparisonOperators: true })).toBe(true);
   });
 });
 

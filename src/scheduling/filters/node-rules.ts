@@ -2,7 +2,7 @@
 // Filters that depend on the node only, not on its pods. Their results never change during a simulation.
 
 import { matchesNode } from '../../model/node-selector.ts';
-import { findUntoleratedTaint, type Taint, tolerates } from '../../model/taints.ts';
+import { type Taint, tolerates } from '../../model/taints.ts';
 import type { Filter } from './filter.ts';
 
 const CORDON: Taint = {
@@ -23,10 +23,22 @@ export const nodeName: Filter = ({ pod }, { node }) =>
     ? undefined
     : { filter: 'NodeName', required: pod.nodeName };
 
-export const taintToleration: Filter = ({ pod }, { node }) => {
-  const taint = findUntoleratedTaint(node.taints, pod.tolerations);
+export const taintToleration: Filter = ({ pod }, { node }, cluster) => {
+  const taint = cluster.findUntoleratedTaint(pod, node);
   return taint === undefined ? undefined : { filter: 'TaintToleration', taint };
 };
+
+export const nodeDeclaredFeatures: Filter = ({ pod }, { node }, { featureGates }) => {
+  if (!featureGates.NodeDeclaredFeatures) return undefined;
+  const missing = pod.requiredFeatures.filter((name) => !node.declaredFeatures.includes(name));
+  return missing.length === 0 ? undefined : { filter: 'NodeDeclaredFeatures', missing };
+};
+
+/** Refuses pods with claims for devices: the simulation knows no devices. */
+export const dynamicResources: Filter = ({ pod: { resourceClaims } }) =>
+  resourceClaims.length === 0
+    ? undefined
+    : { filter: 'DynamicResources', problem: 'claims-not-supported', claims: resourceClaims };
 
 export const nodeAffinity: Filter = ({ pod }, { node }) => {
   const missing = Object.entries(pod.nodeSelector).filter(

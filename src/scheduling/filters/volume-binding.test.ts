@@ -397,6 +397,11 @@ describe('VolumeBinding of migrated in-tree volumes', () => {
       ['failure-domain.beta.kubernetes.io/region', 'r'],
     );
     expect(where(migrated(aVolume('pv', { ...ebs, ...beta })))).toEqual(['b']);
+    // The zone of the affinity counts, even if it has other names beside it.
+    const beside = { labels: { 'failure-domain.beta.kubernetes.io/zone': 'a' } };
+    expect(where(migrated(aVolume('pv', { ...ebs, ...inZone('b') }, beside)))).toEqual(['b']);
+    const both = affine([ZONE, 'b'], ['failure-domain.beta.kubernetes.io/region', 'r']);
+    expect(where(migrated(aVolume('pv', { ...ebs, ...both })))).toEqual([]);
   });
 
   test("uses the zone in the volume's labels if it has no affinity", () => {

@@ -9,7 +9,9 @@ import { meetsRequirement } from '../../model/requirement.ts';
 import { matchesSelector } from '../../model/selector.ts';
 import type { VolumeClaim } from '../../model/volume-claim.ts';
 import type { ClaimProblem, FilterReason } from '../reasons.ts';
-import type { StorageReservation } from '../state/placed-pod.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import type { NodeInfo } from '../state/node-info.ts';
+import type { PlacedPod, StorageReservation } from '../state/placed-pod.ts';
 import type { StorageState } from '../state/storage-state.ts';
 import {
   belongsToOtherPod,
@@ -29,6 +31,13 @@ export const volumeBinding: Filter = ({ pod }, { node }, { storage }) => {
   const plan = planStorage(pod, node, storage);
   return 'filter' in plan ? plan : undefined;
 };
+
+/** The pod as placed on the node, with the volumes that it would get reserved. */
+export function newPlacedPodOn(nodeInfo: NodeInfo, pod: Pod, cluster: ClusterState): PlacedPod {
+  if (pod.volumes.length === 0) return cluster.newPlacedPod(pod, pod.requests);
+  const plan = planStorage(pod, nodeInfo.node, cluster.storage);
+  return cluster.newPlacedPod(pod, pod.requests, 'filter' in plan ? undefined : plan);
+}
 
 /** The volumes that placing the pod would bind and provision, or the reason why it cannot be placed. */
 export function planStorage(

@@ -121,14 +121,27 @@ export class Bins {
 
   /** An acceptable bin with little space left over. */
   tightest(need: BinDemand, isAcceptable: (bin: Bin) => boolean): Bin | undefined {
-    const cpuClass = need.cpuMilli > 0 ? sizeClass(need.cpuMilli) : 0;
-    const memoryClass = need.memoryBytes > 0 ? sizeClass(need.memoryBytes) : 0;
+    const least = classesOf(need);
     for (const bucket of this.#buckets) {
-      if (bucket.cpuClass < cpuClass || bucket.memoryClass < memoryClass) continue;
+      if (!isAtLeast(bucket, least)) continue;
       const found = this.#tightestIn(bucket.bins, need, isAcceptable);
       if (found !== undefined) return found;
     }
     return undefined;
+  }
+
+  /** Up to `limit` acceptable bins, those with little free space first. */
+  collect(need: BinDemand, limit: number, isAcceptable: (bin: Bin) => boolean): readonly Bin[] {
+    const found: Bin[] = [];
+    const least = classesOf(need);
+    for (const bucket of this.#buckets) {
+      if (!isAtLeast(bucket, least)) continue;
+      for (const bin of bucket.bins) {
+        if (found.length >= limit) return found;
+        if (isAcceptable(bin)) found.push(bin);
+      }
+    }
+    return found;
   }
 
   #tightestIn(
@@ -155,7 +168,20 @@ export class Bins {
   }
 }
 
-function compareBuckets(left: Omit<Bucket, 'bins'>, right: Omit<Bucket, 'bins'>): number {
+type Classes = Omit<Bucket, 'bins'>;
+
+function classesOf({ cpuMilli, memoryBytes }: BinDemand): Classes {
+  return {
+    cpuClass: cpuMilli > 0 ? sizeClass(cpuMilli) : 0,
+    memoryClass: memoryBytes > 0 ? sizeClass(memoryBytes) : 0,
+  };
+}
+
+function isAtLeast(bucket: Classes, least: Classes): boolean {
+  return bucket.cpuClass >= least.cpuClass && bucket.memoryClass >= least.memoryClass;
+}
+
+function compareBuckets(left: Classes, right: Classes): number {
   const difference = left.cpuClass + left.memoryClass - (right.cpuClass + right.memoryClass);
   return difference === 0 ? left.cpuClass - right.cpuClass : difference;
 }

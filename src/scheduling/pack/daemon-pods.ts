@@ -7,7 +7,7 @@
 
 import type { Pod } from '../../model/pod.ts';
 import { isPermanentlyRejected, isReversiblyRejected } from '../filters/all.ts';
-import { planStorage } from '../filters/volume-binding.ts';
+import { newPlacedPodOn } from '../filters/volume-binding.ts';
 import type { Draft } from '../snapshot.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { NodeInfo } from '../state/node-info.ts';
@@ -100,8 +100,7 @@ export class DaemonPods {
       this.#cached.set(pendingPod, known);
       return known;
     }
-    const plan = planStorage(pod, this.#nodeInfo.node, this.#cluster.storage);
-    return this.#cluster.newPlacedPod(pod, pod.requests, 'filter' in plan ? undefined : plan);
+    return newPlacedPodOn(this.#nodeInfo, pod, this.#cluster);
   }
 }
 

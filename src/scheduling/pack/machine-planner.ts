@@ -4,9 +4,10 @@
 import type { Bin } from './bins.ts';
 import { machineGrowth, sizeGrowth } from './budget.ts';
 import type { PodGroup } from './groups.ts';
-import { addLoads, loadWith, NO_LOAD } from './load.ts';
-import type { MachineTemplate } from './machine-template.ts';
+import { addLoads, type Load, loadWith, NO_LOAD } from './load.ts';
+import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
 import { NextMachine } from './next-machine.ts';
+import { type GroupPods, MANY_SIZES, type PackingTask } from './packing-plan.ts';
 import type { Placer, PodPlacement } from './placer.ts';
 import { loadFits, type SizeOption } from './size-options.ts';
 import { type Weights, weightOf } from './weights.ts';
@@ -21,25 +22,62 @@ interface OpeningOption {
   readonly option: SizeOption;
 }
 
+export interface PlannerOptions {
+  readonly placer: Placer;
+  readonly weights: Weights;
+  /**
+   * Whether a machine that grows in one resource may give back a part of another, so that a limit which was
+   * reached allows new machines again.
+   */
+  readonly mayGiveBack: boolean;
+}
+
 /** How many machines that can grow are compared before the cheapest is chosen. */
 const MAX_COMPARED = 32;
 
 export class MachinePlanner {
   readonly #placer: Placer;
   readonly #weights: Weights;
+  readonly #mayGiveBack: boolean;
+  readonly #haveDaemonPods: boolean;
   readonly #next: readonly NextMachine[];
   /** Most expensive first: a large machine wastes the least of its last size step. */
   readonly #growing: Bin[] = [];
   readonly opened: Bin[] = [];
+  /** Whether a machine that cannot be opened now may be opened later, after other pods are placed. */
+  readonly mayReopen: boolean;
 
-  constructor(templates: readonly MachineTemplate[], placer: Placer, weights: Weights) {
+  constructor(
+    templates: readonly MachineTemplate[],
+    { placer, weights, mayGiveBack }: PlannerOptions,
+  ) {
     this.#placer = placer;
     this.#weights = weights;
+    this.#mayGiveBack = mayGiveBack;
     this.#next = templates.map((template) => new NextMachine(template, placer));
+    this.#haveDaemonPods = templates.some((template) => template.daemons(ANY_MACHINE).length > 0);
+    this.mayReopen = mayGiveBack || this.#haveDaemonPods;
+  }
+
+  /** Prepares an empty machine of each template, to be opened. */
+  prepare(): void {
     for (const next of this.#next) next.prepare();
   }
 
-  /** Removes the prepared empty machines. No machine is opened afterwards. */
+  get haveManySizes(): boolean {
+    return this.#next.some(({ template }) => template.sizeOptions.list.length > MANY_SIZES);
+  }
+
+  get haveLimits(): boolean {
+    return this.#next.some(({ template }) => template.isLimited);
+  }
+
+  /** The cost of all opened machines. */
+  get cost(): number {
+    return this.opened.reduce((sum, bin) => sum + costOf(bin), 0);
+  }
+
+  /** Removes the prepared empty machines. None is opened until they are prepared again. */
   close(): void {
     for (const next of this.#next) next.withdraw();
   }
@@ -55,6 +93,61 @@ export class MachinePlanner {
     const opening = this.#bestOpening(group);
     if (opening !== undefined) return this.#open(opening, group);
     return growth && this.#grow(growth);
+  }
+
+  /** The groups by the templates that they may use: those of the pools with the highest priority. */
+  packingTasks(groups: readonly GroupPods[]): readonly PackingTask[] {
+    const templatesOf = ({ group }: GroupPods): readonly MachineTemplate[] => {
+      const usable = this.#next
+        .filter((next) => next.allows(group))
+        .map(({ template }) => template)
+        .filter(
+          ({ sizeOptions, daemonLoad }) =>
+            sizeOptions.cheapestFor(loadWith(group.pendingPod.demand, daemonLoad), 0) !== undefined,
+        );
+      const priority = Math.max(...usable.map(({ pool }) => pool.priority ?? 0));
+      return usable.filter(({ pool }) => (pool.priority ?? 0) === priority);
+    };
+    const tasks = new Map<string, { templates: readonly MachineTemplate[]; groups: GroupPods[] }>();
+    for (const one of groups) {
+      const templates = templatesOf(one);
+      const key = templates
+        .map((template) => this.#next.findIndex((next) => next.template === template))
+        .join();
+      const task = tasks.get(key) ?? { templates, groups: [] };
+      tasks.set(key, task);
+      task.groups.push(one);
+    }
+    return [...tasks.values()];
+  }
+
+  /**
+   * Opens a machine while no other one is prepared. Beside prepared machines, which do not have their daemon
+   * pods yet, topology spread may have excluded it.
+   */
+  openAlone(group: PodGroup): Bin | undefined {
+    if (!this.#haveDaemonPods) return undefined;
+    for (const next of this.#next) {
+      next.prepare();
+      const option = next.cheapestFor(group);
+      const bin =
+        option !== undefined && next.accepts(group)
+          ? this.#open({ next, option }, group)
+          : undefined;
+      next.withdraw();
+      if (bin !== undefined) return bin;
+    }
+    return undefined;
+  }
+
+  /** Opens the best machine for this load, for pods of the groups. */
+  openFor(groups: readonly PodGroup[], load: Load): Bin | undefined {
+    const [first] = groups;
+    if (first === undefined) return undefined;
+    const opening = this.#bestOpening(first, (next) =>
+      groups.every((group) => next.allows(group)) ? next.cheapestForLoad(load) : undefined,
+    );
+    return opening && this.#open(opening, first);
   }
 
   /**
@@ -75,7 +168,7 @@ export class MachinePlanner {
         loadWith(group.pendingPod.demand, nodeInfo.used),
         machine.option.allocatable,
       );
-      const option = hasSpace ? machine.option : grownOption(group, bin, NO_LOAD);
+      const option = hasSpace ? machine.option : this.#grownOption(group, bin, NO_LOAD);
       if (option === undefined) continue;
       machine.reserved = NO_LOAD;
       if (!hasSpace) return this.#grow({ bin, option });
@@ -134,7 +227,7 @@ export class MachinePlanner {
     let leastStep = Number.POSITIVE_INFINITY;
     let compared = 0;
     for (const bin of this.#growing) {
-      const option = grownOption(group, bin);
+      const option = this.#grownOption(group, bin);
       if (option === undefined) continue;
       const step = option.cost - costOf(bin);
       compared += 1;
@@ -145,6 +238,17 @@ export class MachinePlanner {
       if (compared >= MAX_COMPARED && best !== undefined) break;
     }
     return best;
+  }
+
+  #grownOption(
+    group: PodGroup,
+    { nodeInfo, machine }: Bin,
+    reserved = machine?.reserved ?? NO_LOAD,
+  ): SizeOption | undefined {
+    if (machine === undefined) return undefined;
+    const { template, option } = machine;
+    const load = addLoads(loadWith(group.pendingPod.demand, nodeInfo.used), reserved);
+    return template.cheapestToGrow(load, option, this.#mayGiveBack);
   }
 
   #grow({ bin, option }: GrowthOption): Bin {
@@ -173,11 +277,14 @@ export class MachinePlanner {
     order[at] = bin;
   }
 
-  #bestOpening(group: PodGroup): OpeningOption | undefined {
+  #bestOpening(
+    group: PodGroup,
+    optionOf = (next: NextMachine): SizeOption | undefined => next.cheapestFor(group),
+  ): OpeningOption | undefined {
     let best: OpeningOption | undefined;
     let bestRank: readonly number[] = [];
     for (const next of this.#next) {
-      const option = next.cheapestFor(group);
+      const option = optionOf(next);
       if (option === undefined || !next.accepts(group)) continue;
       const rank = next.rank(group, option);
       if (best === undefined || isBefore(rank, bestRank)) {
@@ -204,20 +311,6 @@ export class MachinePlanner {
 
 function costOf({ machine }: Bin): number {
   return machine?.option.cost ?? 0;
-}
-
-function grownOption(
-  group: PodGroup,
-  { nodeInfo, machine }: Bin,
-  reserved = machine?.reserved ?? NO_LOAD,
-): SizeOption | undefined {
-  if (machine === undefined) return undefined;
-  const { template, option } = machine;
-  const load = addLoads(loadWith(group.pendingPod.demand, nodeInfo.used), reserved);
-  const larger = template.sizeOptions.cheapestFor(load, option.index);
-  if (larger === undefined || !template.isLimited) return larger;
-  const growth = sizeGrowth(option.size.capacity, larger.size.capacity);
-  return template.findExceededLimit(growth) === undefined ? larger : undefined;
 }
 
 function isBefore(left: readonly number[], right: readonly number[]): boolean {

@@ -7,10 +7,10 @@ import type { Node } from '../../model/node.ts';
 import { selectNodeByName } from '../../model/node-selector.ts';
 import type { Pod } from '../../model/pod.ts';
 import { NO_RESOURCES } from '../../model/resources.ts';
-import { findUntoleratedTaint } from '../../model/taints.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
 import { podAllowsNode } from '../state/pending-pod.ts';
-import type { ResourceNames } from '../state/resource-names.ts';
-import { Budget, type Growth, type LimitHit } from './budget.ts';
+import { Budget, type Growth, type LimitHit, machineGrowth, sizeGrowth } from './budget.ts';
+import { type Load, loadWith, NO_LOAD } from './load.ts';
 import {
   type DomainOffer,
   isSizeRange,
@@ -18,7 +18,12 @@ import {
   type PoolOffer,
   type SizeOffer,
 } from './offer.ts';
-import { optionsFromList, optionsFromRange, type SizeOptions } from './size-options.ts';
+import {
+  optionsFromList,
+  optionsFromRange,
+  type SizeOption,
+  type SizeOptions,
+} from './size-options.ts';
 import type { Weights } from './weights.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
@@ -34,6 +39,10 @@ export class MachineTemplate {
   readonly #labels: Labels;
   readonly #budgets: readonly Budget[];
   readonly #daemonSets: readonly DaemonSet[];
+  /** The labels of its sizes. */
+  readonly sizeLabels: string;
+  /** The requests of all its daemon pods. */
+  readonly daemonLoad: Load;
   /** Machines opened from it so far. */
   machines = 0;
   /** Requests of the unplaced pods that may use it. */
@@ -47,15 +56,20 @@ export class MachineTemplate {
     readonly labels: Labels;
     readonly budgets: readonly Budget[];
     readonly daemonSets: readonly DaemonSet[];
+    readonly cluster: ClusterState;
   }) {
     this.pool = parts.pool;
     this.domain = parts.domain;
     this.sizeOptions = parts.sizeOptions;
+    this.sizeLabels = formatLabels(parts.labels);
     this.#labels = { ...parts.pool.labels, ...parts.domain.labels, ...parts.labels };
     this.#budgets = parts.budgets.filter((budget) => budget.isLimited);
     this.#daemonSets = parts.daemonSets.filter(({ pod }) =>
-      daemonRunsOn(pod, this.node(ANY_MACHINE)),
+      daemonRunsOn(pod, this.node(ANY_MACHINE), parts.cluster),
     );
+    this.daemonLoad = this.daemons(ANY_MACHINE)
+      .map(({ requests }) => parts.cluster.resources.demand(requests))
+      .reduce((load, demand) => loadWith(demand, load), NO_LOAD);
   }
 
   /** The node of a machine with this name, without a size. */
@@ -66,6 +80,7 @@ export class MachineTemplate {
       taints: this.pool.taints,
       isUnschedulable: false,
       allocatable: NO_RESOURCES,
+      declaredFeatures: this.pool.declaredFeatures ?? [],
     };
   }
 
@@ -91,6 +106,29 @@ export class MachineTemplate {
     return undefined;
   }
 
+  /** The cheapest size within the limits for a new machine with this load. */
+  cheapestToOpen(load: Load): SizeOption | undefined {
+    if (!this.isLimited) return this.sizeOptions.cheapestFor(load, 0);
+    return this.sizeOptions.cheapestFor(
+      load,
+      0,
+      ({ size }) => this.findExceededLimit(machineGrowth(size.capacity)) === undefined,
+    );
+  }
+
+  /**
+   * The cheapest size within the limits for a planned machine whose load grows. It may have less CPU or memory
+   * than the current one, and so give back a part of a limit, only if `mayGiveBack`.
+   */
+  cheapestToGrow(load: Load, current: SizeOption, mayGiveBack: boolean): SizeOption | undefined {
+    if (!this.isLimited) return this.sizeOptions.cheapestFor(load, current.index);
+    return this.sizeOptions.cheapestFor(load, current.index, ({ size }) => {
+      const growth = sizeGrowth(current.size.capacity, size.capacity);
+      if (!mayGiveBack && (growth.cpuMilli < 0 || growth.memoryBytes < 0)) return false;
+      return this.findExceededLimit(growth) === undefined;
+    });
+  }
+
   consume(growth: Growth): void {
     this.machines += growth.machines;
     for (const budget of this.#budgets) budget.consume(growth);
@@ -109,16 +147,16 @@ function daemonPodFor(pod: Pod, nodeName: string): Pod {
 }
 
 // Resources are not checked: the controller creates the pod, and the machine's size must hold it.
-function daemonRunsOn(pod: Pod, node: Node): boolean {
+function daemonRunsOn(pod: Pod, node: Node, cluster: ClusterState): boolean {
   return (
     (pod.nodeName === '' || pod.nodeName === node.name) &&
     podAllowsNode(pod, node) &&
-    findUntoleratedTaint(node.taints, pod.tolerations) === undefined
+    cluster.findUntoleratedTaint(pod, node) === undefined
   );
 }
 
 export interface TemplateContext {
-  readonly names: ResourceNames;
+  readonly cluster: ClusterState;
   readonly weights: Weights;
   readonly daemonSets: readonly DaemonSet[];
   /** Limits of domains that several pools share. */
@@ -133,10 +171,11 @@ export function templatesOf(
   for (const [name, limits] of context.domainLimits) shared.set(name, new Budget(name, limits));
   return pools.flatMap((pool) => {
     const own = new Budget(pool.name, pool.limits ?? {});
+    const labelled = sizeOptionsByLabels(pool, context);
     return (pool.domains ?? [UNNAMED_DOMAIN]).flatMap((domain) => {
       const place = new Budget(`${pool.name}/${domain.name}`, domain.limits ?? {});
       const budgets = [own, place, shared.get(domain.name)].filter((one) => one !== undefined);
-      return sizeOptionsByLabels(pool, context).map(
+      return labelled.map(
         ({ sizeOptions, labels }) =>
           new MachineTemplate({
             pool,
@@ -145,6 +184,7 @@ export function templatesOf(
             labels,
             budgets,
             daemonSets: context.daemonSets,
+            cluster: context.cluster,
           }),
       );
     });
@@ -162,12 +202,13 @@ function sizeOptionsByLabels(
   context: TemplateContext,
 ): readonly LabelledSizeOptions[] {
   const { sizes } = pool;
+  const { resources } = context.cluster;
   if (isSizeRange(sizes)) {
-    return [{ sizeOptions: optionsFromRange(sizes, context.names, context.weights), labels: {} }];
+    return [{ sizeOptions: optionsFromRange(sizes, resources, context.weights), labels: {} }];
   }
   const byLabels = Map.groupBy(sizes, (size: SizeOffer) => formatLabels(size.labels ?? {}));
   return [...byLabels.values()].flatMap((alike) => {
-    const sizeOptions = optionsFromList(alike, context.names, context.weights);
+    const sizeOptions = optionsFromList(alike, resources, context.weights);
     return sizeOptions === undefined ? [] : [{ sizeOptions, labels: alike[0]?.labels ?? {} }];
   });
 }

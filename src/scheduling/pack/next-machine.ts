@@ -6,7 +6,6 @@
 import type { NodeInfo } from '../state/node-info.ts';
 import type { ResourceDemand } from '../state/resource-names.ts';
 import { type Bin, newBin } from './bins.ts';
-import { machineGrowth } from './budget.ts';
 import { DaemonPods } from './daemon-pods.ts';
 import type { PodGroup } from './groups.ts';
 import { addLoads, type Load, loadWith, NO_LOAD } from './load.ts';
@@ -91,6 +90,12 @@ export class NextMachine {
     return this.#optionFor(pendingPod.demand);
   }
 
+  /** The cheapest size that holds the daemon pods and this load of other pods. */
+  cheapestForLoad(load: Load): SizeOption | undefined {
+    const ids = load.map((_, id) => id).filter((id) => (load[id] ?? 0) > 0);
+    return this.#optionFor({ ids, amounts: ids.map((id) => load[id] ?? 0) });
+  }
+
   // Reserves space for daemon pods that are not admitted yet. Without that space only if nothing else fits.
   #optionFor(demand: ResourceDemand): SizeOption | undefined {
     if (this.#prepared === undefined) return undefined;
@@ -101,11 +106,7 @@ export class NextMachine {
   }
 
   #withinLimits(load: Load): SizeOption | undefined {
-    const option = this.template.sizeOptions.cheapestFor(load, 0);
-    if (option === undefined) return undefined;
-    return this.template.findExceededLimit(machineGrowth(option.size.capacity)) === undefined
-      ? option
-      : undefined;
+    return this.template.cheapestToOpen(load);
   }
 
   accepts(group: PodGroup): boolean {

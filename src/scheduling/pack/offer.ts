@@ -51,6 +51,8 @@ export interface PoolOffer {
   /** Absent: a single unnamed domain. */
   readonly domains?: readonly DomainOffer[];
   readonly limits?: Limits;
+  /** Features that its nodes will declare (`status.declaredFeatures`). Absent: none. */
+  readonly declaredFeatures?: readonly string[];
   /** Pools with a higher priority are used first. */
   readonly priority?: number;
 }

@@ -325,69 +325,6 @@ describe('the pool chosen by pack', () => {
   });
 });
 
-describe('limits in pack', () => {
-  const pods = many(12, { cpu: '1' });
-
-  test('restrict the machines of a pool', () => {
-    const packing = packed(pods, [aPool({ limits: { machines: 2 } })]);
-    expect(packing.machines).toHaveLength(2);
-    expect(packing.unplaced).toHaveLength(4);
-    expect(packing.unplaced[0]?.refusals).toEqual([
-      {
-        pool: 'pool',
-        domain: '',
-        reasons: [],
-        limit: { of: 'pool', limit: 'machines', allowed: 2, used: 2, adding: 1 },
-      },
-    ]);
-  });
-
-  test('restrict the CPU and memory of a pool, also when machines grow', () => {
-    const grows = aPool({ sizes: [aSize('2x4'), aSize('4x8'), aSize('8x16')] });
-    const cpu = packed(pods, [{ ...grows, limits: { cpuMilli: 10_000 } }]);
-    expect(sizes(cpu)).toEqual(['8x16', '2x4']);
-    expect(cpu.unplaced).toHaveLength(2);
-    const memory = packed(pods, [{ ...grows, limits: { memoryBytes: 9 * 2 ** 30 } }]);
-    expect(sizes(memory)).toEqual(['4x8']);
-    expect(memory.unplaced[0]?.refusals[0]?.limit).toMatchObject({ limit: 'memory' });
-  });
-
-  test('restrict a domain, for one pool or for all pools', () => {
-    const domains = zones('a', 'b').map((one) => ({ ...one, limits: { machines: 1 } }));
-    const packing = packed(pods, [aPool({ domains })]);
-    expect(packing.machines.map(({ domain }) => domain)).toEqual(['a', 'b']);
-    const pools = ['x', 'y'].map((name) => aPool({ name, domains: zones('a', 'b') }));
-    const shared = packed(pods, pools, {
-      domainLimits: new Map([
-        ['a', { machines: 1 }],
-        ['b', { cpuMilli: 4000 }],
-      ]),
-    });
-    expect(shared.machines.map(({ domain }) => domain).sort()).toEqual(['a', 'b']);
-    expect(shared.unplaced).toHaveLength(4);
-    expect(shared.unplaced[0]?.refusals.map(({ limit }) => limit?.of)).toEqual([
-      'a',
-      'b',
-      'a',
-      'b',
-    ]);
-  });
-
-  test('are used for pods of higher priority first', () => {
-    const mixed = [
-      ...many(8, { name: 'low', cpu: '1' }),
-      ...many(4, { name: 'high', cpu: '1', priority: 9 }),
-    ];
-    const packing = packed(mixed, [aPool({ limits: { machines: 1 } })]);
-    expect(packing.machines[0]?.pods.map(({ name }) => name)).toEqual([
-      'high-0',
-      'high-1',
-      'high-2',
-      'high-3',
-    ]);
-  });
-});
-
 describe('domains in pack', () => {
   test('get machines round-robin', () => {
     const packing = packed(many(24, { cpu: '1' }), [aPool({ domains: zones('a', 'b', 'c') })]);

@@ -2,6 +2,7 @@
 // Which machines do these pending pods need?
 
 import type { Pod } from '../../model/pod.ts';
+import { newPlacedPodOn } from '../filters/volume-binding.ts';
 import { Draft, type Snapshot } from '../snapshot.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { Bin } from './bins.ts';
@@ -9,6 +10,13 @@ import { groupPods } from './groups.ts';
 import type { MachinePlanner } from './machine-planner.ts';
 import { type MachineTemplate, templatesOf } from './machine-template.ts';
 import type { Limits, PoolOffer } from './offer.ts';
+import {
+  compareByCost,
+  compareByMachines,
+  isImprovement,
+  type PackingPlan,
+  type PlanCost,
+} from './packing-plan.ts';
 import {
   fillMachines,
   fillNodes,
@@ -36,11 +44,37 @@ export interface PackOptions {
 }
 
 export function pack(snapshot: Snapshot, pending: readonly Pod[], options: PackOptions): Packing {
-  const cluster = snapshot.activate();
+  const request = { snapshot, pending, options };
+  const first = attempt(request);
+  const better = first.isPriced ? byCost : byMachines;
+  const plan = better(first.plans, first);
+  if (plan === undefined) return first.packing;
+  const second = attempt({ ...request, plan });
+  // A filter or a limit may have kept pods off their machine.
+  const isBetter =
+    second.packing.unplaced.length <= first.packing.unplaced.length &&
+    better([second], first) !== undefined;
+  return isBetter ? second.packing : first.packing;
+}
+
+// With prices, the cheapest plan.
+function byCost<T extends PlanCost>(plans: readonly T[], current: PlanCost): T | undefined {
+  const [best] = plans.toSorted(compareByCost);
+  return best !== undefined && compareByCost(best, current) < 0 ? best : undefined;
+}
+
+// Without prices, capacity is the cost, and a machine costs something beside its capacity. A plan with less
+// capacity must not need more machines, and one with fewer machines no more capacity.
+function byMachines<T extends PlanCost>(plans: readonly T[], current: PlanCost): T | undefined {
+  return plans.filter((plan) => isImprovement(plan, current)).toSorted(compareByMachines)[0];
+}
+
+function attempt(request: PackRequest): PackAttempt {
+  const cluster = request.snapshot.activate();
   const nodeCount = cluster.nodeInfos.length;
   const draft = new Draft(cluster);
   try {
-    return packInto(draft, { snapshot, pending, options });
+    return packInto(draft, request);
   } finally {
     draft.undo();
     cluster.dropNodeInfos(nodeCount);
@@ -51,9 +85,16 @@ interface PackRequest {
   readonly snapshot: Snapshot;
   readonly pending: readonly Pod[];
   readonly options: PackOptions;
+  readonly plan?: PackingPlan;
 }
 
-function packInto(draft: Draft, request: PackRequest): Packing {
+interface PackAttempt extends PlanCost {
+  readonly packing: Packing;
+  readonly isPriced: boolean;
+  readonly plans: readonly PackingPlan[];
+}
+
+function packInto(draft: Draft, request: PackRequest): PackAttempt {
   const { options } = request;
   const { pools } = options;
   const { cluster } = draft;
@@ -68,18 +109,30 @@ function packInto(draft: Draft, request: PackRequest): Packing {
   // Existing nodes first: exactly what the scheduler could place now.
   fillNodes(work, placer);
   const templates = templatesOf(pools, {
-    names: cluster.resources,
+    cluster,
     weights,
     daemonSets: request.snapshot.daemonSets,
     domainLimits: options.domainLimits ?? new Map(),
   });
-  const machines = fillMachines(unfinished(work), { placer, templates, weights });
+  const { machines, plans } = fillMachines(unfinished(work), {
+    placer,
+    templates,
+    weights,
+    plan: request.plan,
+  });
   const lateDaemonPods = machines.admitDaemonPods();
-  return {
+  const packing = {
     ...summarize(placer, machines, nominated),
     lateDaemonPods: lateDaemonPods.map(({ pod, bin }) => ({ pod, node: bin.nodeInfo.node.name })),
     unplaced: explainUnplaced(unfinished(work), templates, cluster),
     skipped,
+  };
+  return {
+    packing,
+    plans,
+    isPriced: weights.isPriced,
+    machines: machines.opened.length,
+    cost: machines.cost,
   };
 }
 
@@ -131,7 +184,7 @@ function placeNominated(
   for (const pod of [...eligible, ...others.filter(({ uid }) => !known.has(uid))]) {
     const nodeInfo = draft.cluster.nodeInfo(pod.nominatedNodeName);
     if (nodeInfo === undefined) continue;
-    draft.addPod(draft.cluster.newPlacedPod(pod, pod.requests), nodeInfo);
+    draft.addPod(newPlacedPodOn(nodeInfo, pod, draft.cluster), nodeInfo);
     if (known.has(pod.uid)) places.set(pod, nodeInfo.node.name);
   }
   return places;

@@ -3,8 +3,10 @@
 
 import { type Bin, newBin } from './bins.ts';
 import type { PodGroup } from './groups.ts';
+import { addLoads, type Load, NO_LOAD } from './load.ts';
 import { MachinePlanner } from './machine-planner.ts';
 import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
+import { compareByCost, findPackingPlans, isPlain, type PackingPlan } from './packing-plan.ts';
 import type { Placer } from './placer.ts';
 import type { Weights } from './weights.ts';
 
@@ -34,26 +36,106 @@ export interface MachineContext {
   readonly placer: Placer;
   readonly templates: readonly MachineTemplate[];
   readonly weights: Weights;
+  /** Which pods share a machine. The others, and those that a filter rejects there, are placed as usual. */
+  readonly plan?: PackingPlan | undefined;
+}
+
+export interface FilledMachines {
+  readonly machines: MachinePlanner;
+  /**
+   * Which pods could share a machine if only requests mattered. Empty if other constraints decide, or if such a plan was
+   * carried out.
+   */
+  readonly plans: readonly PackingPlan[];
 }
 
 export function fillMachines(
   work: readonly GroupProgress[],
   context: MachineContext,
-): MachinePlanner {
+): FilledMachines {
   const { placer, weights } = context;
-  const machines = new MachinePlanner(usefulTemplates(work, context), placer, weights);
+  // A machine that is offered again is a new domain. Pods already spread over the others might not have been.
+  const mayGiveBack = work.every(({ group }) => group.pendingPod.spreadChecks.length === 0);
+  const machines = new MachinePlanner(usefulTemplates(work, context), {
+    placer,
+    weights,
+    mayGiveBack,
+  });
+  const plans = context.plan === undefined ? packingPlansFor(work, machines) : [];
+  // With prices and many sizes the cheapest plan is hardly ever worse than the usual order, which need not be tried.
+  const canPlanAtOnce = weights.isPriced && machines.haveManySizes && !machines.haveLimits;
+  const plan = context.plan ?? (canPlanAtOnce ? plans.toSorted(compareByCost)[0] : undefined);
+  if (plan !== undefined) openMachines(plan, work, { machines, placer });
   for (const progress of work) machines.expectPods(progress.group, podsLeft(progress));
-  repeatPasses(work, placer, (progress) => {
-    machines.expectPods(progress.group, -podsLeft(progress));
-    fillGroup(progress, placer, ({ group }) => machines.binFor(group, podsLeft(progress)));
-    machines.expectPods(progress.group, podsLeft(progress));
-  });
-  // Prepared machines may have excluded pods that fit now that the opened machines are known.
-  machines.close();
-  repeatPasses(work, placer, (progress) => {
-    fillGroup(progress, placer, ({ group }) => machines.growFor(group));
-  });
-  return machines;
+  let before: number;
+  do {
+    before = placer.placements.length;
+    machines.prepare();
+    repeatPasses(work, placer, (progress) => {
+      machines.expectPods(progress.group, -podsLeft(progress));
+      fillGroup(progress, placer, ({ group }) => machines.binFor(group, podsLeft(progress)));
+      machines.expectPods(progress.group, podsLeft(progress));
+    });
+    // Prepared machines may have excluded pods that fit now that the opened machines are known.
+    machines.close();
+    repeatPasses(work, placer, (progress) => {
+      fillGroup(
+        progress,
+        placer,
+        ({ group }) => machines.growFor(group) ?? machines.openAlone(group),
+      );
+    });
+    // Placed pods may keep daemon pods off a new machine, so that a smaller size within the limits suffices.
+  } while (machines.mayReopen && placer.placements.length > before);
+  return { machines, plans: plan === undefined ? plans : [] };
+}
+
+function packingPlansFor(
+  work: readonly GroupProgress[],
+  machines: MachinePlanner,
+): readonly PackingPlan[] {
+  if (!work.every(({ group }) => isPlain(group))) return [];
+  const groups = work.map((progress, number) => ({
+    number,
+    group: progress.group,
+    pods: podsLeft(progress),
+  }));
+  return findPackingPlans(machines.packingTasks(groups));
+}
+
+function openMachines(
+  { machinePods }: PackingPlan,
+  work: readonly GroupProgress[],
+  { machines, placer }: { readonly machines: MachinePlanner; readonly placer: Placer },
+): void {
+  machines.prepare();
+  for (const pods of machinePods()) {
+    const parts = [...pods].flatMap(([number, count]) => {
+      const progress = work[number];
+      return progress === undefined ? [] : [{ progress, count }];
+    });
+    const load = parts.reduce(
+      (sum, { progress, count }) => addLoads(sum, timesLoad(loadOf(progress.group), count)),
+      NO_LOAD,
+    );
+    const bin = machines.openFor(
+      parts.map(({ progress }) => progress.group),
+      load,
+    );
+    for (const { progress, count } of bin === undefined ? [] : parts)
+      for (let i = 0; i < count; i += 1) placeIn(bin, progress, placer);
+  }
+}
+
+function placeIn(bin: Bin | undefined, progress: GroupProgress, placer: Placer): void {
+  const { group } = progress;
+  if (bin === undefined || !placer.hasCapacity(group, bin) || !placer.accepts(group, bin)) return;
+  placer.place(group, progress.placed, bin);
+  progress.placed += 1;
+}
+
+function timesLoad(load: Load, count: number): Load {
+  return load.map((amount) => amount * count);
 }
 
 function podsLeft({ group, placed }: GroupProgress): number {

@@ -4,7 +4,7 @@
 import { matchesNodeTerm } from '../../model/node-selector.ts';
 import type { Pod } from '../../model/pod.ts';
 import { isPermanentlyRejected, isReversiblyRejected, passesNodeRules } from '../filters/all.ts';
-import { planStorage } from '../filters/volume-binding.ts';
+import { newPlacedPodOn } from '../filters/volume-binding.ts';
 import type { Draft } from '../snapshot.ts';
 import type { NodeInfo } from '../state/node-info.ts';
 import type { PlacedPod } from '../state/placed-pod.ts';
@@ -189,10 +189,7 @@ export class Placer {
   // Pods of a group differ in name only, so their counters are looked up once.
   #newPlacedPod({ pendingPod }: PodGroup, pod: Pod, { nodeInfo }: Bin): PlacedPod {
     const { cluster } = this.draft;
-    if (pod.volumes.length > 0) {
-      const plan = planStorage(pod, nodeInfo.node, cluster.storage);
-      return cluster.newPlacedPod(pod, pod.requests, 'filter' in plan ? undefined : plan);
-    }
+    if (pod.volumes.length > 0) return newPlacedPodOn(nodeInfo, pod, cluster);
     const known = this.#cached.get(pendingPod) ?? cluster.newPlacedPod(pod, pod.requests);
     this.#cached.set(pendingPod, known);
     return { ...known, pod };

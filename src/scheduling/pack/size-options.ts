@@ -16,9 +16,16 @@ export interface SizeOption {
 }
 
 export interface SizeOptions {
-  cheapestFor(load: readonly number[], from: number): SizeOption | undefined;
+  /** Among the allowed sizes from this index on. */
+  cheapestFor(
+    load: readonly number[],
+    from: number,
+    isAllowed?: (option: SizeOption) => boolean,
+  ): SizeOption | undefined;
   /** The most expensive size, used to report shortfalls. */
   readonly largest: SizeOption;
+  /** In ascending order of cost. Of a range, some of its sizes. */
+  readonly list: readonly SizeOption[];
 }
 
 export function loadFits(load: readonly number[], allocatable: readonly number[]): boolean {
@@ -45,28 +52,48 @@ export function optionsFromList(
     .map((option, index): SizeOption => ({ ...option, index }));
   const largest = options.at(-1);
   if (largest === undefined) return undefined;
-  const maxima = maxOfEach(options);
+  const maxima = maximaSoFar(options);
   return {
     largest,
-    cheapestFor: (load, from) => {
-      if (!loadFits(load, maxima)) return undefined;
-      for (let i = from; i < options.length; i += 1) {
+    list: options,
+    cheapestFor: (load, from, isAllowed = always) => {
+      for (let i = firstWithMaxima(maxima, load, from); i < options.length; i += 1) {
         const option = options[i];
-        if (option !== undefined && loadFits(load, option.allocatable)) return option;
+        if (option !== undefined && loadFits(load, option.allocatable) && isAllowed(option))
+          return option;
       }
       return undefined;
     },
   };
 }
 
-/** The maximum of each resource over all sizes. No single size need have all of them. */
-function maxOfEach(options: readonly SizeOption[]): readonly number[] {
-  const maxima: number[] = [];
-  for (const { allocatable } of options) {
-    for (const [id, amount] of allocatable.entries())
-      maxima[id] = Math.max(maxima[id] ?? 0, amount);
+const always = (): boolean => true;
+
+/** The maximum of each resource over each size and all cheaper ones. No single size need have all of them. */
+function maximaSoFar(options: readonly SizeOption[]): readonly (readonly number[])[] {
+  let maxima: readonly number[] = [];
+  return options.map(({ allocatable }) => {
+    const longer = allocatable.length > maxima.length ? allocatable : maxima;
+    const other = longer === maxima ? allocatable : maxima;
+    maxima = longer.map((amount, id) => Math.max(amount, other[id] ?? 0));
+    return maxima;
+  });
+}
+
+/** Where the search for a size begins: no size before it has enough of every resource. */
+function firstWithMaxima(
+  maxima: readonly (readonly number[])[],
+  load: readonly number[],
+  from: number,
+): number {
+  let low = from;
+  let high = maxima.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (loadFits(load, maxima[middle] ?? [])) high = middle;
+    else low = middle + 1;
   }
-  return Array.from(maxima, (amount) => amount ?? 0);
+  return low;
 }
 
 const STEPPED = [
@@ -74,6 +101,9 @@ const STEPPED = [
   [MEMORY, 'memoryBytes'],
   [EPHEMERAL_STORAGE, 'ephemeralStorageBytes'],
 ] as const;
+
+/** Of the largest size of a range, which sizes are listed. */
+const PARTS = [0.25, 0.5, 0.75, 1] as const;
 
 export function optionsFromRange(
   range: SizeRange,
@@ -90,7 +120,20 @@ export function optionsFromRange(
   };
   return {
     largest: option(range.max),
-    cheapestFor: (load) => (loadFits(load, maxima) ? option(capacityFor(load, range)) : undefined),
+    list: PARTS.map((part) =>
+      option(
+        capacityFor(
+          maxima.map((max) => max * part),
+          range,
+        ),
+      ),
+    ),
+    cheapestFor: (load, _from, isAllowed = always) => {
+      if (!loadFits(load, maxima)) return undefined;
+      // The smallest capacity in everything: if it is not allowed, no other one is.
+      const smallest = option(capacityFor(load, range));
+      return isAllowed(smallest) ? smallest : undefined;
+    },
   };
 }
 

@@ -3,14 +3,18 @@
 // and topology spread. Counters are created on first use and updated with every change, so that a change costs
 // as much as it changes, and so does its undo.
 
-import type { Labels } from '../../model/labels.ts';
 import { formatLabels } from '../../model/labels.ts';
 import type { Node } from '../../model/node.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
+import { isEmptySelector, matchesSelector, type Selector } from '../../model/selector.ts';
+import { findUntoleratedTaint, type Taint } from '../../model/taints.ts';
 import { type NamespaceLabels, termSelectsExisting, termSelectsPending } from './affinity-terms.ts';
 import { DomainCounter } from './domain-counter.ts';
+import { EligibleNodes } from './eligible-nodes.ts';
+import type { FeatureGates } from './feature-gates.ts';
 import { type GroupIdentity, LabelGroup } from './label-group.ts';
+import { LabelIndex } from './label-index.ts';
 import { NodeInfo } from './node-info.ts';
 import type { PlacedPod, StorageReservation } from './placed-pod.ts';
 import { ResourceNames } from './resource-names.ts';
@@ -18,39 +22,68 @@ import { SpreadCounter } from './spread-counter.ts';
 import { type StorageObjects, StorageState } from './storage-state.ts';
 import { Topology } from './topology.ts';
 
-/** What a spread counter counts, and on which nodes. Equal specs have equal keys. */
-export interface SpreadSpec {
+/** Which nodes count for a spread constraint. Equal specs have equal keys. */
+export interface EligibleSpec {
   readonly key: string;
   readonly topologyKey: string;
-  readonly counts: (pod: { readonly namespace: string; readonly labels: Labels }) => boolean;
   readonly isEligible: (node: Node) => boolean;
+}
+
+/** Which pods a spread counter counts, and on which nodes. */
+export interface SpreadSpec {
+  readonly namespace: string;
+  readonly selector: Selector;
+  readonly nodes: EligibleSpec;
+}
+
+export interface ClusterStateOptions {
+  readonly namespaces: NamespaceLabels;
+  readonly storage: StorageObjects;
+  readonly featureGates: FeatureGates;
 }
 
 export class ClusterState {
   readonly resources = new ResourceNames();
   readonly storage: StorageState;
   readonly namespaces: NamespaceLabels;
+  readonly featureGates: FeatureGates;
   readonly nodeInfos: NodeInfo[] = [];
   readonly #nodeInfoByName = new Map<string, NodeInfo>();
+  #changedNodes: Set<NodeInfo> | undefined;
   readonly #topologies = new Map<string, Topology>();
   readonly #groups = new Map<string, LabelGroup>();
+  readonly #labels = new LabelIndex();
+  readonly #eligibleNodes = new Map<string, EligibleNodes>();
   readonly #spreadCounters = new Map<string, SpreadCounter>();
   readonly #affinityCounters = new Map<string, DomainCounter>();
-  readonly #affinityTerms = new Map<DomainCounter, readonly PodAffinityTerm[]>();
-  readonly #spreadSpecs = new Map<SpreadCounter, SpreadSpec>();
-  readonly #antiAffinityCounters = new Map<
-    string,
-    { term: PodAffinityTerm; counter: DomainCounter }
-  >();
+  readonly #antiAffinityCounters = new Map<string, DomainCounter>();
 
-  constructor(namespaces: NamespaceLabels, storage: StorageObjects) {
+  constructor({ namespaces, storage, featureGates }: ClusterStateOptions) {
     this.namespaces = namespaces;
     this.storage = new StorageState(storage);
+    this.featureGates = featureGates;
+  }
+
+  /** The first taint that repels the pod. */
+  findUntoleratedTaint(pod: Pod, node: Node): Taint | undefined {
+    const { taints } = node;
+    if (taints.length === 0 || this.featureGates.TaintTolerationComparisonOperators)
+      return findUntoleratedTaint(taints, pod.tolerations);
+    return findUntoleratedTaint(
+      taints,
+      pod.tolerations.filter(({ operator }) => operator !== 'Lt' && operator !== 'Gt'),
+    );
   }
 
   nodeInfo(name: string): NodeInfo | undefined {
     const nodeInfo = this.#nodeInfoByName.get(name);
     return nodeInfo?.isPresent === true ? nodeInfo : undefined;
+  }
+
+  /** From now on, collects the nodes that are added, removed, or get or lose a pod. Starts with all of them. */
+  trackChangedNodes(): Set<NodeInfo> {
+    this.#changedNodes ??= new Set(this.nodeInfos);
+    return this.#changedNodes;
   }
 
   /** Assigns a node its id. The node is absent until `addNode`. */
@@ -71,16 +104,18 @@ export class ClusterState {
 
   addNode(nodeInfo: NodeInfo): void {
     nodeInfo.isPresent = true;
+    this.#changedNodes?.add(nodeInfo);
     this.#nodeInfoByName.set(nodeInfo.node.name, nodeInfo);
     for (const topology of this.#topologies.values()) topology.add(nodeInfo.id, nodeInfo.node);
-    for (const counter of this.#spreadCounters.values()) counter.addNode(nodeInfo.id);
+    for (const nodes of this.#eligibleNodes.values()) nodes.addNode(nodeInfo.id);
   }
 
   /** The node must not have pods. */
   removeNode(nodeInfo: NodeInfo): void {
-    for (const counter of this.#spreadCounters.values()) counter.removeNode(nodeInfo.id);
+    for (const nodes of this.#eligibleNodes.values()) nodes.removeNode(nodeInfo.id);
     for (const topology of this.#topologies.values()) topology.remove(nodeInfo.id);
     nodeInfo.isPresent = false;
+    this.#changedNodes?.add(nodeInfo);
   }
 
   newPlacedPod(pod: Pod, held: Pod['held'], reservation?: StorageReservation): PlacedPod {
@@ -95,6 +130,7 @@ export class ClusterState {
 
   addPod(placedPod: PlacedPod, nodeInfo: NodeInfo): void {
     nodeInfo.addPod(placedPod);
+    this.#changedNodes?.add(nodeInfo);
     placedPod.labelGroup.addPods(nodeInfo.id, 1);
     for (const counter of placedPod.antiAffinityCounters) counter.add(nodeInfo.id, 1);
     if (placedPod.pod.volumes.length > 0) this.storage.addPod(placedPod, nodeInfo.node.name);
@@ -102,6 +138,7 @@ export class ClusterState {
 
   removePod(placedPod: PlacedPod, nodeInfo: NodeInfo): void {
     nodeInfo.removePod(placedPod);
+    this.#changedNodes?.add(nodeInfo);
     placedPod.labelGroup.addPods(nodeInfo.id, -1);
     for (const counter of placedPod.antiAffinityCounters) counter.add(nodeInfo.id, -1);
     if (placedPod.pod.volumes.length > 0) this.storage.removePod(placedPod);
@@ -113,20 +150,8 @@ export class ClusterState {
     if (known !== undefined) return known;
     const group = new LabelGroup(identity);
     this.#groups.set(key, group);
-    this.#attachCounters(group);
+    this.#labels.add(group);
     return group;
-  }
-
-  #attachCounters(group: LabelGroup): void {
-    for (const [counter, spec] of this.#spreadSpecs) {
-      if (isCountedBy(spec, group)) group.attach(counter);
-    }
-    for (const [counter, terms] of this.#affinityTerms) {
-      if (this.#isSelectedByAll(terms, group)) group.attach(counter);
-    }
-    for (const { term, counter } of this.#antiAffinityCounters.values()) {
-      if (termSelectsPending(term, group, this.namespaces)) group.rejectingCounters.push(counter);
-    }
   }
 
   topology(key: string): Topology {
@@ -140,20 +165,32 @@ export class ClusterState {
   }
 
   spreadCounter(spec: SpreadSpec): SpreadCounter {
-    const known = this.#spreadCounters.get(spec.key);
+    const { namespace, selector, nodes } = spec;
+    const key = JSON.stringify([namespace, selector, nodes.key]);
+    const known = this.#spreadCounters.get(key);
+    if (known !== undefined) return known;
+    const counter = new SpreadCounter(this.#nodesFor(nodes));
+    this.#spreadCounters.set(key, counter);
+    // As in the scheduler, an empty selector matches the pod itself, but no placed pod is counted.
+    if (isEmptySelector(selector)) return counter;
+    this.#labels.watch([selector], (group) => {
+      const isCounted = !group.isTerminating && group.namespace === namespace;
+      if (isCounted && matchesSelector(selector, group.labels)) group.attach(counter);
+    });
+    return counter;
+  }
+
+  #nodesFor({ key, topologyKey, isEligible }: EligibleSpec): EligibleNodes {
+    const known = this.#eligibleNodes.get(key);
     if (known !== undefined) return known;
     const { nodeInfos } = this;
-    const counter = new SpreadCounter(this.topology(spec.topologyKey), (id) => {
+    const nodes = new EligibleNodes(this.topology(topologyKey), (id) => {
       const nodeInfo = nodeInfos[id];
-      return nodeInfo !== undefined && spec.isEligible(nodeInfo.node);
+      return nodeInfo !== undefined && isEligible(nodeInfo.node);
     });
-    for (const nodeInfo of nodeInfos) if (nodeInfo.isPresent) counter.addNode(nodeInfo.id);
-    for (const group of this.#groups.values()) {
-      if (isCountedBy(spec, group)) group.attach(counter);
-    }
-    this.#spreadCounters.set(spec.key, counter);
-    this.#spreadSpecs.set(counter, spec);
-    return counter;
+    for (const nodeInfo of nodeInfos) if (nodeInfo.isPresent) nodes.addNode(nodeInfo.id);
+    this.#eligibleNodes.set(key, nodes);
+    return nodes;
   }
 
   /** Counts placed pods that all these terms of a pending pod select, by domain of one topology key. */
@@ -162,32 +199,27 @@ export class ClusterState {
     const known = this.#affinityCounters.get(key);
     if (known !== undefined) return known;
     const counter = new DomainCounter(this.topology(topologyKey));
-    for (const group of this.#groups.values()) {
-      if (this.#isSelectedByAll(terms, group)) group.attach(counter);
-    }
     this.#affinityCounters.set(key, counter);
-    this.#affinityTerms.set(counter, terms);
+    this.#labels.watch(
+      terms.map(({ selector }) => selector),
+      (group) => {
+        const isSelected = terms.every((term) => termSelectsExisting(term, group, this.namespaces));
+        if (isSelected) group.attach(counter);
+      },
+    );
     return counter;
-  }
-
-  #isSelectedByAll(terms: readonly PodAffinityTerm[], group: LabelGroup): boolean {
-    return terms.every((term) => termSelectsExisting(term, group, this.namespaces));
   }
 
   // Pods with equal anti-affinity terms share a counter.
   #antiAffinityCounter(term: PodAffinityTerm): DomainCounter {
     const key = JSON.stringify(term);
     const known = this.#antiAffinityCounters.get(key);
-    if (known !== undefined) return known.counter;
+    if (known !== undefined) return known;
     const counter = new DomainCounter(this.topology(term.topologyKey));
-    this.#antiAffinityCounters.set(key, { term, counter });
-    for (const group of this.#groups.values()) {
+    this.#antiAffinityCounters.set(key, counter);
+    this.#labels.watch([term.selector], (group) => {
       if (termSelectsPending(term, group, this.namespaces)) group.rejectingCounters.push(counter);
-    }
+    });
     return counter;
   }
-}
-
-function isCountedBy(spec: SpreadSpec, group: LabelGroup): boolean {
-  return !group.isTerminating && spec.counts(group);
 }

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { aNode } from '../testing/builders.ts';
 import { DomainCounter } from './domain-counter.ts';
+import { EligibleNodes } from './eligible-nodes.ts';
 import { SpreadCounter } from './spread-counter.ts';
 import { NO_DOMAIN, Topology } from './topology.ts';
 
@@ -52,9 +53,10 @@ describe('DomainCounter', () => {
 describe('SpreadCounter', () => {
   test('returns the smallest count of the eligible domains', () => {
     const zones = topology('a', 'b', 'c', undefined);
-    const counter = new SpreadCounter(zones, (nodeInfo) => nodeInfo !== 2);
+    const nodes = new EligibleNodes(zones, (nodeInfo) => nodeInfo !== 2);
+    const counter = new SpreadCounter(nodes);
     expect([counter.domains, counter.minimum]).toEqual([0, 0]);
-    for (const nodeInfo of [0, 1, 2, 3]) counter.addNode(nodeInfo);
+    for (const nodeInfo of [0, 1, 2, 3]) nodes.addNode(nodeInfo);
     expect([counter.domains, counter.minimum]).toEqual([2, 0]);
     counter.add(0, 3);
     counter.add(1, 1);
@@ -69,18 +71,19 @@ describe('SpreadCounter', () => {
   });
 
   test('drops a domain when its last eligible node is removed', () => {
-    const counter = new SpreadCounter(topology('a', 'a', 'b'), () => true);
-    for (const nodeInfo of [0, 1, 2]) counter.addNode(nodeInfo);
+    const nodes = new EligibleNodes(topology('a', 'a', 'b'), () => true);
+    for (const nodeInfo of [0, 1, 2]) nodes.addNode(nodeInfo);
+    const counter = new SpreadCounter(nodes);
     counter.add(0, 2);
-    counter.removeNode(2);
+    nodes.removeNode(2);
     expect([counter.domains, counter.minimum]).toEqual([1, 2]);
-    counter.removeNode(1);
+    nodes.removeNode(1);
     expect([counter.domains, counter.minimum, counter.inDomain(0)]).toEqual([1, 2, 2]);
     counter.add(0, -2);
-    counter.removeNode(0);
-    counter.removeNode(0);
+    nodes.removeNode(0);
+    nodes.removeNode(0);
     expect([counter.domains, counter.minimum, counter.inDomain(0)]).toEqual([0, 0, 0]);
-    counter.addNode(2);
+    nodes.addNode(2);
     counter.add(2, 4);
     expect([counter.domains, counter.minimum]).toEqual([1, 4]);
   });
@@ -109,7 +112,8 @@ const INELIGIBLE = 4;
 
 /** Applies random changes to a counter and recounts everything. */
 class Recount {
-  readonly counter = new SpreadCounter(topology(...VALUES), (nodeInfo) => nodeInfo !== INELIGIBLE);
+  readonly #nodes = new EligibleNodes(topology(...VALUES), (nodeInfo) => nodeInfo !== INELIGIBLE);
+  readonly counter = new SpreadCounter(this.#nodes);
   readonly #pods = [0, 0, 0, 0, 0, 0];
   readonly #present = new Set<number>();
 
@@ -132,12 +136,12 @@ class Recount {
   open(nodeInfo: number): void {
     if (this.#present.has(nodeInfo)) return;
     this.#present.add(nodeInfo);
-    this.counter.addNode(nodeInfo);
+    this.#nodes.addNode(nodeInfo);
   }
 
   close(nodeInfo: number): void {
     if (this.#on(nodeInfo) > 0 || !this.#present.delete(nodeInfo)) return;
-    this.counter.removeNode(nodeInfo);
+    this.#nodes.removeNode(nodeInfo);
   }
 
   counts(): readonly number[] {

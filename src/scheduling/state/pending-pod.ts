@@ -6,8 +6,7 @@ import type { Node } from '../../model/node.ts';
 import { matchesNode } from '../../model/node-selector.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
-import { matchesSelector, type Selector } from '../../model/selector.ts';
-import { findUntoleratedTaint } from '../../model/taints.ts';
+import { matchesSelector } from '../../model/selector.ts';
 import type { SpreadConstraint } from '../../model/topology-spread.ts';
 import { termSelectsExisting } from './affinity-terms.ts';
 import type { ClusterState } from './cluster-state.ts';
@@ -52,7 +51,16 @@ export function nodeRulesKey(pod: Pod): string {
   return JSON.stringify([formatLabels(pod.nodeSelector), pod.nodeAffinity?.terms]);
 }
 
+const RULES_KEYS = new WeakMap<Pod, string>();
+
+/** Computed once per pod, because a pod is packed again and again while it is pending. */
 export function rulesKey(pod: Pod): string {
+  const known = RULES_KEYS.get(pod) ?? newRulesKey(pod);
+  RULES_KEYS.set(pod, known);
+  return known;
+}
+
+function newRulesKey(pod: Pod): string {
   return JSON.stringify([
     pod.namespace,
     formatLabels(pod.labels),
@@ -64,6 +72,8 @@ export function rulesKey(pod: Pod): string {
     pod.antiAffinity,
     pod.spread,
     pod.hostPorts,
+    pod.requiredFeatures,
+    pod.resourceClaims,
     pod.volumes,
     // Claims of one pod cannot be used by another pod with equal requirements.
     pod.volumes.length > 0 ? pod.uid : '',
@@ -120,27 +130,20 @@ function spreadCounter(
   // them.
   const keys = [...new Set(pod.spread.map((one) => one.topologyKey))].sort();
   return cluster.spreadCounter({
-    key: JSON.stringify([
-      pod.namespace,
+    namespace: pod.namespace,
+    selector,
+    nodes: {
+      key: JSON.stringify([
+        topologyKey,
+        keys,
+        honorsAffinity && nodeRulesKey(pod),
+        honorsTaints && pod.tolerations,
+      ]),
       topologyKey,
-      selector,
-      keys,
-      honorsAffinity && nodeRulesKey(pod),
-      honorsTaints && pod.tolerations,
-    ]),
-    topologyKey,
-    counts: ({ namespace, labels }) =>
-      namespace === pod.namespace &&
-      !isEmptySelector(selector) &&
-      matchesSelector(selector, labels),
-    isEligible: (node) =>
-      keys.every((key) => Object.hasOwn(node.labels, key)) &&
-      (!honorsAffinity || podAllowsNode(pod, node)) &&
-      (!honorsTaints || findUntoleratedTaint(node.taints, pod.tolerations) === undefined),
+      isEligible: (node) =>
+        keys.every((key) => Object.hasOwn(node.labels, key)) &&
+        (!honorsAffinity || podAllowsNode(pod, node)) &&
+        (!honorsTaints || cluster.findUntoleratedTaint(pod, node) === undefined),
+    },
   });
-}
-
-// As in the scheduler, an empty selector matches the pod itself, but no placed pod is counted.
-function isEmptySelector(selector: Selector): boolean {
-  return selector.selects === 'matching' && selector.requirements.length === 0;
 }

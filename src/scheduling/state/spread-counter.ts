@@ -2,57 +2,41 @@
 // Counts matching pods per domain for one spread constraint, and tracks the smallest count. Only eligible nodes
 // form a domain.
 
-import { NO_DOMAIN, type Topology } from './topology.ts';
+import type { DomainListener, EligibleNodes } from './eligible-nodes.ts';
+import type { Topology } from './topology.ts';
 
-export class SpreadCounter {
-  readonly topology: Topology;
-  readonly #isEligible: (nodeId: number) => boolean;
-  readonly #eligibleNodes: boolean[] = [];
+export class SpreadCounter implements DomainListener {
+  readonly #nodes: EligibleNodes;
   readonly #counts: number[] = [];
-  /** Eligible nodes by domain. A domain exists while it has one. */
-  readonly #nodes: number[] = [];
   /** Number of domains by pod count, so that the minimum is updated in small steps. */
   readonly #domainsWith: number[] = [];
   #domains = 0;
   #minimum = 0;
 
-  constructor(topology: Topology, isEligible: (nodeId: number) => boolean) {
-    this.topology = topology;
-    this.#isEligible = isEligible;
+  constructor(nodes: EligibleNodes) {
+    this.#nodes = nodes;
+    nodes.attach(this);
   }
 
-  addNode(nodeId: number): void {
-    const domain = this.topology.domainOf(nodeId);
-    const isEligible = domain !== NO_DOMAIN && this.#isEligible(nodeId);
-    this.#eligibleNodes[nodeId] = isEligible;
-    if (isEligible) this.#addEligibleNode(domain);
-  }
-
-  removeNode(nodeId: number): void {
-    if (this.#eligibleNodes[nodeId] !== true) return;
-    this.#eligibleNodes[nodeId] = false;
-    this.#removeEligibleNode(this.topology.domainOf(nodeId));
-  }
-
-  #addEligibleNode(domain: number): void {
-    const nodes = this.#nodes[domain] ?? 0;
-    this.#nodes[domain] = nodes + 1;
-    if (nodes === 0) this.#addDomainWith(this.#counts[domain] ?? 0);
-  }
-
-  #removeEligibleNode(domain: number): void {
-    const nodes = (this.#nodes[domain] ?? 0) - 1;
-    this.#nodes[domain] = nodes;
-    if (nodes === 0) this.#removeDomainWith(this.#counts[domain] ?? 0);
+  get topology(): Topology {
+    return this.#nodes.topology;
   }
 
   add(nodeId: number, pods: number): void {
-    if (this.#eligibleNodes[nodeId] !== true) return;
+    if (!this.#nodes.has(nodeId)) return;
     const domain = this.topology.domainOf(nodeId);
     const before = this.#counts[domain] ?? 0;
     this.#counts[domain] = before + pods;
     this.#addDomainWith(before + pods);
     this.#removeDomainWith(before);
+  }
+
+  addDomain(domain: number): void {
+    this.#addDomainWith(this.#counts[domain] ?? 0);
+  }
+
+  removeDomain(domain: number): void {
+    this.#removeDomainWith(this.#counts[domain] ?? 0);
   }
 
   #addDomainWith(count: number): void {
@@ -79,6 +63,6 @@ export class SpreadCounter {
 
   /** Matching pods in a domain; 0 if it has no eligible node. */
   inDomain(domain: number): number {
-    return (this.#nodes[domain] ?? 0) > 0 ? (this.#counts[domain] ?? 0) : 0;
+    return this.#nodes.hasDomain(domain) ? (this.#counts[domain] ?? 0) : 0;
   }
 }

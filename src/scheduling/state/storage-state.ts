@@ -41,7 +41,8 @@ export class StorageState {
   /** Number of placed pods by claim. */
   readonly #podsByClaim = new Map<string, number>();
   readonly #reservedVolumes = new Map<string, string>();
-  readonly #provisionedOn = new Map<string, string>();
+  /** By claim. Several pods may share one. */
+  readonly #provisionedOn = new Map<string, { readonly node: string; readonly pods: number }>();
 
   constructor(objects: StorageObjects) {
     this.#volumes = new Map(objects.volumes.map((one) => [one.name, one]));
@@ -93,20 +94,27 @@ export class StorageState {
 
   /** The node for which a claim is to be provisioned, by its annotation or by the simulation. */
   selectedNode(claim: VolumeClaim): string | undefined {
-    return this.#provisionedOn.get(podKey(claim)) ?? claim.selectedNode;
+    return this.#provisionedOn.get(podKey(claim))?.node ?? claim.selectedNode;
   }
 
   addPod({ pod, reservation }: PlacedPod, nodeName: string): void {
     this.#countClaims(pod, 1);
     for (const [volume, claim] of reservation?.volumes ?? [])
       this.#reservedVolumes.set(volume, claim);
-    for (const claim of reservation?.provisioned ?? []) this.#provisionedOn.set(claim, nodeName);
+    for (const claim of reservation?.provisioned ?? []) this.#provision(claim, nodeName, 1);
   }
 
   removePod({ pod, reservation }: PlacedPod): void {
     this.#countClaims(pod, -1);
     for (const [volume] of reservation?.volumes ?? []) this.#reservedVolumes.delete(volume);
-    for (const claim of reservation?.provisioned ?? []) this.#provisionedOn.delete(claim);
+    for (const claim of reservation?.provisioned ?? [])
+      this.#provision(claim, this.#provisionedOn.get(claim)?.node ?? '', -1);
+  }
+
+  #provision(claim: string, node: string, added: 1 | -1): void {
+    const pods = (this.#provisionedOn.get(claim)?.pods ?? 0) + added;
+    if (pods === 0) this.#provisionedOn.delete(claim);
+    else this.#provisionedOn.set(claim, { node, pods });
   }
 
   #countClaims(pod: Pod, pods: 1 | -1): void {

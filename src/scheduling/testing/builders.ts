@@ -33,6 +33,7 @@ export interface NodeOptions {
   readonly taints?: readonly TaintSource[];
   readonly unschedulable?: boolean;
   readonly allocatable?: QuantityMap;
+  readonly declaredFeatures?: readonly string[];
 }
 
 export function nodeSource(options: NodeOptions = {}): NodeSource {
@@ -47,7 +48,10 @@ export function nodeSource(options: NodeOptions = {}): NodeSource {
       },
     },
     spec: { unschedulable: options.unschedulable ?? false, taints: options.taints ?? [] },
-    status: { allocatable: { cpu: '4', memory: '8Gi', pods: '110', ...options.allocatable } },
+    status: {
+      allocatable: { cpu: '4', memory: '8Gi', pods: '110', ...options.allocatable },
+      declaredFeatures: options.declaredFeatures ?? [],
+    },
   };
 }
 

@@ -5,8 +5,10 @@ import type { Case, Cluster, Pod } from '../objects.ts';
 import { Random } from '../random.ts';
 import { namespaces, podIdentity } from './labels.ts';
 import {
+  addComparison,
   addHostPorts,
   addNodeAffinity,
+  addNodeFeature,
   addNodeName,
   addNodeSelector,
   addTolerations,
@@ -54,6 +56,8 @@ const TRAITS: readonly Trait[] = [
   { running: 0.08, pending: 6, add: ({ random, pod }) => addDevices(random, pod) },
   { running: 0.12, pending: 0, add: ({ random, pod }) => addResize(random, pod) },
   { running: 0, pending: 12, add: ({ random, pod }) => addTolerations(random, pod) },
+  { running: 0, pending: 14, add: addComparison },
+  { running: 0.05, pending: 8, add: ({ random, pod }) => addNodeFeature(random, pod) },
   { running: 0, pending: 5, add: ({ random, pod }) => addNodeSelector(random, pod) },
   { running: 0, pending: 7, add: ({ random, pod }) => addNodeAffinity(random, pod) },
   { running: 0, pending: 2, add: ({ random, pod }) => addNodeName(random, pod) },
@@ -138,6 +142,58 @@ function addRunning(random: Random, cluster: Cluster, { name, isCrowd }: Running
   if (random.chance(0.08)) pod.status.phase = random.pick(['Succeeded', 'Failed']);
 }
 
+function addPriority(random: Random, { spec }: Pod): void {
+  if (random.chance(0.6)) spec.priority = random.pick([0, 10, -10]);
+}
+
+/** A pod for which the scheduler is preempting others on a node. It is mostly a rival of the pending pods. */
+function addNominated(random: Random, cluster: Cluster, { name, isCrowd }: Running): void {
+  const pod = newPod(random, name, isCrowd);
+  cluster.pods.push(pod);
+  addRunningTraits({ random, cluster, pod });
+  if (random.chance(0.3)) addAffinity(random, pod, 'podAntiAffinity');
+  if (random.chance(0.2)) addHostPorts(random, pod);
+  addPriority(random, pod);
+  if (random.chance(0.3)) makeLarge(pod);
+  if (random.chance(0.15)) pod.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
+  pod.status = { phase: 'Pending', nominatedNodeName: pickNode(random, cluster) };
+}
+
+function makeLarge({ spec }: Pod): void {
+  const [first] = spec.containers;
+  if (first !== undefined) first.resources = { requests: { cpu: '14', memory: '25Gi' } };
+}
+
+// Before the pending pods: the scheduler's quirks with nominated pods need constraints on both sides.
+function addNominatedPods(random: Random, cluster: Cluster, isCrowd: boolean): void {
+  if (!random.chance(0.4)) return;
+  const count = random.int(1, 4);
+  for (let index = 0; index < count; index += 1)
+    addNominated(random, cluster, { name: `nominated${index}`, isCrowd });
+}
+
+// One of the pending pods is itself nominated; it does not count against itself.
+function nominateOne(random: Random, { cluster, pending }: Case): void {
+  const copy = structuredClone(random.pick(pending));
+  delete copy.spec.nodeName;
+  copy.status = { nominatedNodeName: pickNode(random, cluster) };
+  cluster.pods.push(copy);
+}
+
+function emptySpreadSelector(random: Random, { spec }: Pod): void {
+  for (const constraint of spec.topologySpreadConstraints ?? [])
+    if (random.chance(0.5)) {
+      constraint.labelSelector = {};
+      delete constraint.matchLabelKeys;
+    }
+}
+
+const GATES: readonly NonNullable<Case['featureGates']>[] = [
+  { TaintTolerationComparisonOperators: true },
+  { NodeDeclaredFeatures: false },
+  { TaintTolerationComparisonOperators: true, NodeDeclaredFeatures: false },
+];
+
 export function randomCase(seed: number): Case {
   const random = new Random(seed);
   const cluster = emptyCluster(random);
@@ -146,13 +202,18 @@ export function randomCase(seed: number): Case {
   const running = isCrowd ? random.int(20, 50) : random.int(6, 22);
   for (let index = 0; index < running; index += 1)
     addRunning(random, cluster, { name: `r${index}`, isCrowd });
+  addNominatedPods(random, cluster, isCrowd);
   const pending = random.times(4, (index) => {
     const pod = newPod(random, `p${index}`, isCrowd);
     addPendingTraits({ random, cluster, pod });
+    addPriority(random, pod);
+    if (random.chance(0.1)) emptySpreadSelector(random, pod);
     return pod;
   });
+  if (random.chance(0.1)) nominateOne(random, { cluster, pending });
   if (random.chance(0.03)) makeTiny(random, { cluster, pending });
-  return { cluster, pending };
+  const featureGates = random.chance(0.45) ? { featureGates: random.pick(GATES) } : {};
+  return { cluster, pending, ...featureGates };
 }
 
 function makeTiny(random: Random, { cluster, pending }: Case): void {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generates DaemonSets and the pods that their controller would create.
 
-import type { Pod, PodSpec, Toleration } from '../objects.ts';
+import type { Container, Pod, PodSpec, Toleration } from '../objects.ts';
 import type { Random } from '../random.ts';
 import { podIdentity } from './labels.ts';
 import { addHostPorts, addNodeAffinity, addNodeSelector, addTolerations } from './node-rules.ts';
 import { addAffinity, addSpread } from './pod-rules.ts';
-import { requests } from './requests.ts';
+import { addInitContainers, requests } from './requests.ts';
 
 export interface DaemonSet {
   metadata: { name: string; namespace: string; uid: string };
@@ -26,8 +26,38 @@ const ADDED: readonly Toleration[] = [
   effect,
 }));
 
+const ADDED_ON_HOST_NETWORK: Toleration = {
+  key: 'node.kubernetes.io/network-unavailable',
+  operator: 'Exists',
+  effect: 'NoSchedule',
+};
+
+/** A template is not defaulted as a pod is: limits without requests, ports of the host's network. */
+function daemonContainer(random: Random): Container {
+  const made: Container = { name: 'main', resources: { requests: requests(random, 'small') } };
+  if (random.chance(0.4)) {
+    const limits = requests(random, random.chance(0.3) ? 'large' : 'small');
+    if (random.chance(0.2)) limits['nvidia.com/gpu'] = '1';
+    made.resources = { ...(random.chance(0.3) ? { requests: { cpu: '50m' } } : {}), limits };
+  }
+  return made;
+}
+
+function addHostNetwork(random: Random, { spec }: Pod): void {
+  spec.hostNetwork = true;
+  for (const one of spec.containers) {
+    const containerPort = random.pick([80, 443]);
+    one.ports = [{ containerPort, ...(random.chance(0.3) ? { hostPort: containerPort } : {}) }];
+  }
+}
+
+function addPodLevelLimits(random: Random, { spec }: Pod): void {
+  const limits = { cpu: random.pick(['1', '3500m']), memory: random.pick(['1Gi', '5Gi']) };
+  spec.resources = random.chance(0.5) ? { limits } : { limits, requests: { cpu: '600m' } };
+}
+
 export function daemonSet(random: Random, name: string): DaemonSet {
-  const containers = [{ name: 'main', resources: { requests: requests(random, 'small') } }];
+  const containers = [daemonContainer(random)];
   const identity = random.chance(0.5)
     ? { namespace: 'default', labels: { app: 'daemon' } }
     : podIdentity(random, false);
@@ -36,6 +66,9 @@ export function daemonSet(random: Random, name: string): DaemonSet {
   if (random.chance(0.2)) addNodeAffinity(random, pod);
   if (random.chance(0.4)) addTolerations(random, pod);
   if (random.chance(0.4)) addNeighbours(random, pod);
+  if (random.chance(0.2)) addHostNetwork(random, pod);
+  if (random.chance(0.1)) addInitContainers(random, pod, ['sidecar', 'plain']);
+  if (random.chance(0.1)) addPodLevelLimits(random, pod);
   return {
     metadata: { name, namespace: identity.namespace, uid: `uid-${name}` },
     spec: { template: { metadata: { labels: identity.labels }, spec: pod.spec } },
@@ -53,9 +86,14 @@ function addNeighbours(random: Random, pod: Pod): void {
 /** The pod with which the controller checks a node before it creates a pod there. */
 export function templatePod({ metadata, spec: { template } }: DaemonSet): Pod {
   const { name, namespace } = metadata;
+  const tolerations = [
+    ...(template.spec.tolerations ?? []),
+    ...ADDED,
+    ...(template.spec.hostNetwork === true ? [ADDED_ON_HOST_NETWORK] : []),
+  ];
   return {
     metadata: { name, namespace, uid: `uid-${name}`, labels: template.metadata.labels },
-    spec: { ...template.spec, tolerations: [...(template.spec.tolerations ?? []), ...ADDED] },
+    spec: { ...template.spec, tolerations },
   };
 }
 

@@ -4,6 +4,7 @@
 import type { NodeSelectorTerm, Pod, Port, Requirement, Toleration } from '../objects.ts';
 import type { Random } from '../random.ts';
 import { HOSTNAME, RACK, RACKS, ZONE, ZONES } from './labels.ts';
+import type { PodContext } from './volumes.ts';
 
 export const NODE_LABELS: Readonly<Record<string, readonly string[]>> = {
   [ZONE]: ZONES,
@@ -73,8 +74,39 @@ const TOLERATIONS: readonly Toleration[] = [
   { operator: 'Exists', effect: 'NoSchedule' },
 ];
 
+/** Compared only with the feature gate TaintTolerationComparisonOperators. */
+const COMPARISONS: readonly Toleration[] = [
+  { key: 'load', operator: 'Lt', value: '50', effect: 'NoSchedule' },
+  { key: 'load', operator: 'Gt', value: '5' },
+  { key: 'load', operator: 'Gt', value: '-3' },
+  { key: 'load', operator: 'Lt', value: '060' },
+];
+
 export function addTolerations(random: Random, pod: Pod): void {
   pod.spec.tolerations = random.some(TOLERATIONS, 0.3);
+}
+
+/** For a node that has the taint. */
+export function addComparison({ random, cluster, pod }: PodContext): void {
+  const taint = { key: 'load', value: random.pick(['5', '60', 'high']), effect: 'NoSchedule' };
+  random.pick(cluster.nodes).spec.taints ??= [taint];
+  pod.spec.tolerations = [...(pod.spec.tolerations ?? []), random.pick(COMPARISONS)];
+}
+
+/** Needs a feature that only some nodes declare. */
+export function addNodeFeature(random: Random, pod: Pod): void {
+  if (random.chance(0.5)) {
+    pod.spec.hostNetwork = true;
+    pod.spec.hostUsers = random.chance(0.2);
+    return;
+  }
+  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  random.pick(all).restartPolicyRules = [
+    {
+      action: random.chance(0.8) ? 'RestartAllContainers' : 'Restart',
+      exitCodes: { operator: 'In', values: [1] },
+    },
+  ];
 }
 
 export function addNodeName(random: Random, pod: Pod): void {

@@ -9,7 +9,18 @@ const TAINTS: readonly Taint[] = [
   { key: 'spot', effect: 'NoExecute' },
   { key: 'slow', value: 'true', effect: 'PreferNoSchedule' },
   { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' },
+  { key: 'node.kubernetes.io/network-unavailable', effect: 'NoSchedule' },
+  { key: 'load', value: '5', effect: 'NoSchedule' },
+  { key: 'load', value: '60', effect: 'NoSchedule' },
 ];
+
+/** Sorted, as the API server requires. The scheduler knows only some of them. */
+export const DECLARED_FEATURES = [
+  'ExtendWebSocketsToKubelet',
+  'RestartAllContainersOnContainerExits',
+  'SomethingNew',
+  'UserNamespacesHostNetworkSupport',
+] as const;
 
 export function makeTiny(random: Random, { status }: Node): void {
   status.allocatable['cpu'] = random.pick(['2m', '3m', '3500u', '4m', '5m']);
@@ -27,7 +38,8 @@ function node(random: Random, name: string, zones: readonly string[]): Node {
     spec: {},
     status: { allocatable: allocatable(random) },
   };
-  if (random.chance(0.11)) made.spec.taints = random.some(TAINTS, 0.25);
+  if (random.chance(0.8)) made.status.declaredFeatures = random.some(DECLARED_FEATURES, 0.6);
+  if (random.chance(0.13)) made.spec.taints = random.some(TAINTS, 0.2);
   if (random.chance(0.05)) makeUnschedulable(random, made);
   return made;
 }

@@ -7,6 +7,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // cluster contains the lists of the API server.
@@ -37,6 +39,23 @@ func (c cluster) running() []*v1.Pod {
 		}
 	}
 	return pods
+}
+
+// nominated returns the pods for which the scheduler is preempting others, by node.
+func (c cluster) nominated() (map[string][]fwk.PodInfo, error) {
+	byNode := map[string][]fwk.PodInfo{}
+	for _, pod := range c.Pods {
+		ended := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+		if pod.Spec.NodeName != "" || pod.Status.NominatedNodeName == "" || ended {
+			continue
+		}
+		info, err := framework.NewPodInfo(pod)
+		if err != nil {
+			return nil, err
+		}
+		byNode[pod.Status.NominatedNodeName] = append(byNode[pod.Status.NominatedNodeName], info)
+	}
+	return byNode, nil
 }
 
 // fill writes the objects to the stores of the plugins' listers. The informers are never started, because

@@ -25,6 +25,8 @@ type request struct {
 	Placements []placement `json:"placements"`
 	// Arriving nodes join the cluster when a pod is placed on them for the first time.
 	Arriving []*v1.Node `json:"arriving"`
+	// FeatureGates that differ from the release's defaults.
+	FeatureGates map[string]bool `json:"featureGates"`
 }
 
 type placement struct {
@@ -32,6 +34,8 @@ type placement struct {
 	Node string  `json:"node"`
 	// Probe: only check, do not place the pod.
 	Probe bool `json:"probe"`
+	// Created: the pod is as its controller sends it; the API server's defaults are added.
+	Created bool `json:"created"`
 }
 
 // response contains the rejecting plugins by pending pod and node, in the order of the request; for placements, one
@@ -43,7 +47,22 @@ type response struct {
 	Error      string       `json:"error,omitempty"`
 }
 
-func respond(runner *pluginRunner, line []byte) (res response) {
+// runners holds the plugins by feature gates.
+type runners map[string]*pluginRunner
+
+func (r runners) of(gates map[string]bool) (*pluginRunner, error) {
+	key := fmt.Sprint(gates)
+	if known, has := r[key]; has {
+		return known, nil
+	}
+	runner, err := newPluginRunner(sequential{}, gates)
+	if err == nil {
+		r[key] = runner
+	}
+	return runner, err
+}
+
+func respond(all runners, line []byte) (res response) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			res = response{Error: fmt.Sprint(problem)}
@@ -55,6 +74,10 @@ func respond(runner *pluginRunner, line []byte) (res response) {
 	}
 	switch req.Kind {
 	case "filter":
+		runner, err := all.of(req.FeatureGates)
+		if err != nil {
+			return response{Error: err.Error()}
+		}
 		return runner.everyNode(req.Cluster, req.Pending)
 	case "place":
 		return placeAll(req)
@@ -63,10 +86,7 @@ func respond(runner *pluginRunner, line []byte) (res response) {
 }
 
 func serve(in io.Reader, out io.Writer) error {
-	runner, err := newPluginRunner(sequential{})
-	if err != nil {
-		return err
-	}
+	all := runners{}
 	lines := bufio.NewReaderSize(in, 1<<20)
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	encoder := json.NewEncoder(buffered)
@@ -78,7 +98,7 @@ func serve(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := encoder.Encode(respond(runner, line)); err != nil {
+		if err := encoder.Encode(respond(all, line)); err != nil {
 			return err
 		}
 		if err := buffered.Flush(); err != nil {

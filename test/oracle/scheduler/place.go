@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework/parallelize"
 )
@@ -18,7 +19,7 @@ import (
 // does not hide later ones. Volumes that a placed pod uses are in use for the next.
 func placeAll(req request) response {
 	c := req.Cluster
-	b, err := newPluginRunner(parallelize.NewParallelizer(parallelize.DefaultParallelism))
+	b, err := newPluginRunner(parallelize.NewParallelizer(parallelize.DefaultParallelism), req.FeatureGates)
 	if err != nil {
 		return response{Error: err.Error()}
 	}
@@ -45,6 +46,9 @@ func placeAll(req request) response {
 		if node, joins := arriving[step.Node]; joins {
 			schedulerCache.AddNode(klog.Logger{}, node)
 			delete(arriving, step.Node)
+		}
+		if step.Created {
+			defaults.SetObjectDefaults_Pod(step.Pod)
 		}
 		rejecting, err := b.place(schedulerCache, step)
 		if err != nil {

@@ -8,10 +8,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-base/featuregate"
+	corev1 "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -27,6 +30,7 @@ var filters = []string{
 	names.NodeName,
 	names.TaintToleration,
 	names.NodeAffinity,
+	names.NodeDeclaredFeatures,
 	names.NodePorts,
 	names.NodeResourcesFit,
 	names.VolumeRestrictions,
@@ -70,14 +74,46 @@ func (s *swappable) NodeInfos() fwk.NodeInfoLister           { return s.now.Node
 func (s *swappable) StorageInfos() fwk.StorageInfoLister     { return s.now.StorageInfos() }
 func (s *swappable) PodGroupStates() fwk.PodGroupStateLister { return s.now.PodGroupStates() }
 
-// pluginRunner holds the plugins, with default arguments and the release's default feature gates.
+// pluginRunner holds the plugins, with default arguments.
 type pluginRunner struct {
 	handle  *handle
 	plugins []fwk.FilterPlugin
 	errors  []string
 }
 
-func newPluginRunner(parallel fwk.Parallelizer) (*pluginRunner, error) {
+// dependents must be off where the gate that they depend on is off. No filter plugin reads them when it is created.
+var dependents = map[string][]string{
+	"NodeDeclaredFeatures": {
+		"ExtendWebSocketsToKubelet",
+		"InPlacePodLevelResourcesVerticalScaling",
+		"InPlacePodVerticalScalingInitContainers",
+		"RestartAllContainersOnContainerExits",
+	},
+}
+
+// newPluginRunner creates the plugins with these feature gates; others have the release's defaults. Plugins read the gates
+// only when they are created.
+func newPluginRunner(parallel fwk.Parallelizer, gates map[string]bool) (*pluginRunner, error) {
+	all := map[string]bool{}
+	for name, enabled := range gates {
+		all[name] = enabled
+		for _, dependent := range dependents[name] {
+			all[dependent] = enabled
+		}
+	}
+	gate := utilfeature.DefaultMutableFeatureGate
+	defaults := map[string]bool{}
+	for name := range all {
+		defaults[name] = gate.Enabled(featuregate.Feature(name))
+	}
+	if err := gate.SetFromMap(all); err != nil {
+		return nil, err
+	}
+	defer gate.SetFromMap(defaults)
+	return createPlugins(parallel)
+}
+
+func createPlugins(parallel fwk.Parallelizer) (*pluginRunner, error) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://nowhere.invalid"})
 	if err != nil {
 		return nil, err
@@ -169,25 +205,76 @@ func (b *pluginRunner) everyNode(c cluster, pending []*v1.Pod) response {
 		}
 		nodes = append(nodes, info)
 	}
+	nominated, err := c.nominated()
+	if err != nil {
+		return response{Error: err.Error()}
+	}
 	rejections := make([][][]string, 0, len(pending))
 	for _, pod := range pending {
-		rejections = append(rejections, b.perNode(pod, nodes))
+		rejections = append(rejections, b.perNode(pod, nodes, nominated))
 	}
 	return response{Rejections: rejections, Errors: b.errors}
 }
 
-func (b *pluginRunner) perNode(pod *v1.Pod, nodes []fwk.NodeInfo) [][]string {
-	rejecting := make([][]string, len(nodes))
-	for i := range rejecting {
-		rejecting[i] = []string{}
-	}
+// perNode checks each node as RunFilterPluginsWithNominatedPods does: with the nominated pods of equal or higher priority,
+// then, if every plugin accepts, without them.
+func (b *pluginRunner) perNode(pod *v1.Pod, nodes []fwk.NodeInfo, nominated map[string][]fwk.PodInfo) [][]string {
+	with, without := emptyLists(len(nodes)), emptyLists(len(nodes))
 	for _, plugin := range b.plugins {
 		h := b.preFilter(plugin, pod, nodes)
 		for i, node := range nodes {
+			if rivals := rivalsOf(pod, nominated[node.Node().Name]); len(rivals) > 0 && b.rejectsWith(h, pod, node, rivals) {
+				with[i] = append(with[i], plugin.Name())
+			}
 			if b.rejects(h, pod, node) {
-				rejecting[i] = append(rejecting[i], plugin.Name())
+				without[i] = append(without[i], plugin.Name())
 			}
 		}
 	}
-	return rejecting
+	for i := range with {
+		if len(with[i]) == 0 {
+			with[i] = without[i]
+		}
+	}
+	return with
+}
+
+func emptyLists(count int) [][]string {
+	lists := make([][]string, count)
+	for i := range lists {
+		lists[i] = []string{}
+	}
+	return lists
+}
+
+func rivalsOf(pod *v1.Pod, nominated []fwk.PodInfo) []fwk.PodInfo {
+	rivals := []fwk.PodInfo{}
+	for _, other := range nominated {
+		if corev1.PodPriority(other.GetPod()) >= corev1.PodPriority(pod) && other.GetPod().UID != pod.UID {
+			rivals = append(rivals, other)
+		}
+	}
+	return rivals
+}
+
+// rejectsWith mirrors addGENominatedPods of the framework.
+func (b *pluginRunner) rejectsWith(h filterRun, pod *v1.Pod, node fwk.NodeInfo, rivals []fwk.PodInfo) bool {
+	if h.skipped || h.rejected {
+		return h.rejected
+	}
+	full := node.Snapshot()
+	added := h
+	added.state = h.state.Clone()
+	for _, rival := range rivals {
+		full.AddPodInfo(rival)
+		before, has := h.plugin.(fwk.PreFilterPlugin)
+		if !has || before.PreFilterExtensions() == nil {
+			continue
+		}
+		if status := before.PreFilterExtensions().AddPod(context.Background(), added.state, pod, rival, full); !status.IsSuccess() {
+			b.recordError(h.plugin, pod, status)
+			return true
+		}
+	}
+	return b.rejects(added, pod, full)
 }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds a node for every pod of drained nodes. First pod by pod, each on the node with the least space left
+// over. If that leaves pods without a node, a search with a limited number of steps tries other combinations:
+// in a small cluster all of them.
+
+import { type DrainTargets, type MovingPod, type TargetOptions } from './drain-targets.ts';
+import type { Draft } from './snapshot.ts';
+import type { NodeInfo } from './state/node-info.ts';
+
+export interface Move {
+  readonly moving: MovingPod;
+  readonly nodeInfo: NodeInfo;
+}
+
+/** How many nodes the search tries for a pod, and how many placements it checks in all. */
+const MAX_CANDIDATES = 32;
+const MAX_CHECKS = 2000;
+
+export class DrainSearch {
+  readonly #draft: Draft;
+  readonly #targets: DrainTargets;
+  readonly #options: TargetOptions;
+  #checks = 0;
+
+  constructor(draft: Draft, targets: DrainTargets, options: TargetOptions) {
+    this.#draft = draft;
+    this.#targets = targets;
+    this.#options = options;
+  }
+
+  /** Where the pods are placed. Some of them may be missing. The placements stay in the draft. */
+  place(pods: readonly MovingPod[]): readonly Move[] {
+    const start = this.#draft.changes.length;
+    const sorted = sortPods(pods);
+    const moves = this.#placeOneByOne(sorted);
+    if (moves.length === pods.length) return moves;
+    this.#draft.undoTo(start);
+    const found = this.#search(sorted);
+    if (found !== undefined) return found;
+    this.#draft.undoTo(start);
+    for (const move of moves) this.#place(move);
+    return moves;
+  }
+
+  // A placement may make another pod placeable, and that one may make others placeable.
+  #placeOneByOne(pods: readonly MovingPod[]): readonly Move[] {
+    const moves: Move[] = [];
+    let waiting = pods;
+    let before: number;
+    do {
+      before = waiting.length;
+      waiting = waiting.filter((moving) => {
+        const nodeInfo = this.#targets.tightest(moving, this.#options);
+        if (nodeInfo !== undefined) moves.push(this.#place({ moving, nodeInfo }));
+        return nodeInfo === undefined;
+      });
+    } while (waiting.length > 0 && waiting.length < before);
+    return moves;
+  }
+
+  #place(move: Move): Move {
+    const { moving, nodeInfo } = move;
+    this.#draft.addPod(this.#targets.placedPod(moving, nodeInfo), nodeInfo);
+    return move;
+  }
+
+  #search(pods: readonly MovingPod[]): readonly Move[] | undefined {
+    const choices: Choice[] = [];
+    for (const moving of pods) {
+      const nodes = this.#targets.candidates(moving, MAX_CANDIDATES, this.#options);
+      if (nodes.length === 0) return undefined;
+      choices.push({ moving, nodes });
+    }
+    choices.sort((a, b) => a.nodes.length - b.nodes.length);
+    const moves: Move[] = [];
+    return this.#placeAll(choices, moves, []) ? moves : undefined;
+  }
+
+  /**
+   * Places the remaining pods. Those in `later` are placed after one of the remaining ones: the order decides
+   * where pods with affinity or topology spread fit.
+   */
+  #placeAll(remaining: readonly Choice[], moves: Move[], later: readonly Choice[]): boolean {
+    const [first, ...others] = remaining;
+    if (first === undefined) return later.length === 0;
+    const { moving } = first;
+    for (const nodeInfo of first.nodes) {
+      if (this.#checks >= MAX_CHECKS) return false;
+      this.#checks += 1;
+      if (!this.#targets.accepts(moving, nodeInfo, this.#options)) continue;
+      const mark = this.#draft.changes.length;
+      moves.push(this.#place({ moving, nodeInfo }));
+      if (this.#placeAll([...later, ...others], moves, [])) return true;
+      moves.pop();
+      this.#draft.undoTo(mark);
+    }
+    const mayWait =
+      others.length > 0 && [...remaining, ...later].some((one) => dependsOnOthers(one.moving));
+    return mayWait && this.#placeAll(others, moves, [...later, first]);
+  }
+}
+
+interface Choice {
+  readonly moving: MovingPod;
+  readonly nodes: readonly NodeInfo[];
+}
+
+/** Whether a pod placed elsewhere may make a node acceptable that is not. */
+function dependsOnOthers({ pendingPod }: MovingPod): boolean {
+  return pendingPod.affinityCounters.length > 0 || pendingPod.spreadChecks.length > 0;
+}
+
+/** Restricted pods first, then large ones, so that the others fill the gaps. */
+function sortPods(pods: readonly MovingPod[]): readonly MovingPod[] {
+  const ranked = pods.map((moving) => ({ moving, rank: restriction(moving) }));
+  ranked.sort(
+    (a, b) =>
+      a.rank - b.rank ||
+      b.moving.cpuMilli - a.moving.cpuMilli ||
+      b.moving.memoryBytes - a.moving.memoryBytes ||
+      comparePods(a.moving, b.moving),
+  );
+  return ranked.map(({ moving }) => moving);
+}
+
+function restriction({ pendingPod }: MovingPod): number {
+  const { pod, antiAffinityCounters, affinityCounters, spreadChecks } = pendingPod;
+  if (pod.nodeAffinity !== undefined || Object.keys(pod.nodeSelector).length > 0) return 0;
+  if (antiAffinityCounters.length > 0) return 1;
+  if (pod.hostPorts.length > 0 || pod.volumes.length > 0) return 2;
+  if (affinityCounters.length > 0) return 3;
+  return spreadChecks.length > 0 ? 4 : 5;
+}
+
+// By name, so that the result does not depend on the order in which pods were read.
+function comparePods({ pendingPod: a }: MovingPod, { pendingPod: b }: MovingPod): number {
+  if (a.pod.namespace !== b.pod.namespace) return a.pod.namespace < b.pod.namespace ? -1 : 1;
+  return a.pod.name < b.pod.name ? -1 : 1;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes that can take pods of other nodes, sorted by free space. Built once per cluster and updated with
+// every change, so that a simulated drain costs as much as the pods that it moves, not as much as the cluster.
+
+import type { Pod } from '../model/pod.ts';
+import { isPermanentlyRejected, isReversiblyRejected, passesNodeRules } from './filters/all.ts';
+import { hasCapacity } from './filters/node-resources.ts';
+import { runAllFiltersWith } from './filters/nominated.ts';
+import { newPlacedPodOn } from './filters/volume-binding.ts';
+import { type Bin, Bins, newBin } from './pack/bins.ts';
+import type { ClusterState } from './state/cluster-state.ts';
+import type { NodeInfo } from './state/node-info.ts';
+import { newPendingPod, nodeRulesKey, type PendingPod } from './state/pending-pod.ts';
+import type { PlacedPod } from './state/placed-pod.ts';
+import { CPU, MEMORY } from './state/resource-names.ts';
+
+/** A pod of a drained node, as it will be created again. */
+export interface MovingPod {
+  readonly pendingPod: PendingPod;
+  /** Equal for pods with equal results of the node rules. */
+  readonly nodeRules: number;
+  readonly cpuMilli: number;
+  readonly memoryBytes: number;
+}
+
+export interface TargetOptions {
+  /** Nodes that must not get pods. */
+  readonly avoid: ReadonlySet<string>;
+  /** Nominated pods by node. They keep their space, whatever their priority. */
+  readonly nominated: ReadonlyMap<string, readonly Pod[]>;
+}
+
+export class DrainTargets {
+  static readonly #known = new WeakMap<ClusterState, DrainTargets>();
+  readonly #cluster: ClusterState;
+  readonly #changed: Set<NodeInfo>;
+  readonly #bins: Bins;
+  readonly #binOf = new Map<NodeInfo, Bin>();
+  readonly #movingPods = new WeakMap<Pod, MovingPod>();
+  readonly #placedPods = new WeakMap<MovingPod, PlacedPod>();
+  readonly #nodeRules = new Map<string, number>();
+  /** By number of node rules. */
+  readonly #ruleResults: WeakMap<NodeInfo, boolean>[] = [];
+
+  private constructor(cluster: ClusterState) {
+    this.#cluster = cluster;
+    this.#changed = cluster.trackChangedNodes();
+    this.#bins = new Bins(capacityWeights(cluster));
+  }
+
+  static of(cluster: ClusterState): DrainTargets {
+    const known = this.#known.get(cluster) ?? new DrainTargets(cluster);
+    this.#known.set(cluster, known);
+    return known;
+  }
+
+  movingPod(pod: Pod): MovingPod {
+    const known = this.#movingPods.get(pod);
+    if (known !== undefined) return known;
+    const pending = { ...pod, nodeName: '', nominatedNodeName: '' };
+    const { cpuMilli, memoryBytes } = pod.requests;
+    const moving = {
+      pendingPod: newPendingPod(pending, this.#cluster),
+      nodeRules: this.#numberOf(pending),
+      cpuMilli,
+      memoryBytes,
+    };
+    this.#movingPods.set(pod, moving);
+    return moving;
+  }
+
+  #numberOf(pod: Pod): number {
+    const key = JSON.stringify([
+      nodeRulesKey(pod),
+      pod.tolerations,
+      pod.requiredFeatures,
+      pod.resourceClaims,
+    ]);
+    const number = this.#nodeRules.get(key) ?? this.#nodeRules.size;
+    this.#nodeRules.set(key, number);
+    return number;
+  }
+
+  /** The pod as placed on the node. The counters of a pod without volumes are looked up once. */
+  placedPod(moving: MovingPod, nodeInfo: NodeInfo): PlacedPod {
+    const { pod } = moving.pendingPod;
+    if (pod.volumes.length > 0) return newPlacedPodOn(nodeInfo, pod, this.#cluster);
+    const placed = this.#placedPods.get(moving) ?? this.#cluster.newPlacedPod(pod, pod.requests);
+    this.#placedPods.set(moving, placed);
+    return placed;
+  }
+
+  /** A node that accepts the pod and has little space left over. */
+  tightest(moving: MovingPod, options: TargetOptions): NodeInfo | undefined {
+    this.#update();
+    return this.#bins.tightest(moving, ({ nodeInfo }) => this.accepts(moving, nodeInfo, options))
+      ?.nodeInfo;
+  }
+
+  /** Up to `limit` nodes that do not permanently reject the pod. Placing other pods makes them fewer. */
+  candidates(moving: MovingPod, limit: number, options: TargetOptions): readonly NodeInfo[] {
+    this.#update();
+    return this.#bins
+      .collect(moving, limit, ({ nodeInfo }) => this.#isCandidate(moving, nodeInfo, options))
+      .map(({ nodeInfo }) => nodeInfo);
+  }
+
+  accepts(moving: MovingPod, nodeInfo: NodeInfo, options: TargetOptions): boolean {
+    if (!this.#isCandidate(moving, nodeInfo, options)) return false;
+    if (isReversiblyRejected(moving.pendingPod, nodeInfo, this.#cluster)) return false;
+    const rivals = options.nominated.get(nodeInfo.node.name);
+    if (rivals === undefined) return true;
+    const check = { pendingPod: moving.pendingPod, nodeInfo, cluster: this.#cluster };
+    return runAllFiltersWith(rivals, check).length === 0;
+  }
+
+  #isCandidate(moving: MovingPod, nodeInfo: NodeInfo, { avoid }: TargetOptions): boolean {
+    const { pendingPod } = moving;
+    return (
+      hasCapacity(pendingPod, nodeInfo) &&
+      this.#passesNodeRules(moving, nodeInfo) &&
+      !avoid.has(nodeInfo.node.name) &&
+      !isPermanentlyRejected(pendingPod, nodeInfo, this.#cluster)
+    );
+  }
+
+  #passesNodeRules({ pendingPod, nodeRules }: MovingPod, nodeInfo: NodeInfo): boolean {
+    const results = this.#ruleResults[nodeRules] ?? new WeakMap<NodeInfo, boolean>();
+    this.#ruleResults[nodeRules] = results;
+    const known = results.get(nodeInfo);
+    if (known !== undefined) return known;
+    const passes = passesNodeRules(pendingPod, nodeInfo, this.#cluster);
+    results.set(nodeInfo, passes);
+    return passes;
+  }
+
+  #update(): void {
+    for (const nodeInfo of this.#changed) this.#sort(nodeInfo);
+    this.#changed.clear();
+  }
+
+  #sort(nodeInfo: NodeInfo): void {
+    const bin = this.#binOf.get(nodeInfo) ?? newBin(nodeInfo, 0);
+    if (nodeInfo.isPresent) {
+      this.#binOf.set(nodeInfo, bin);
+      this.#bins.put(bin, { cpuMilli: nodeInfo.free(CPU), memoryBytes: nodeInfo.free(MEMORY) });
+    } else {
+      this.#binOf.delete(nodeInfo);
+      this.#bins.drop(bin);
+    }
+  }
+}
+
+/** Weighs all CPU of the cluster as much as all its memory. */
+function capacityWeights({ nodeInfos }: ClusterState): {
+  readonly cpu: number;
+  readonly memory: number;
+} {
+  const total = (resource: number): number =>
+    nodeInfos.reduce((sum, { allocatable }) => sum + (allocatable[resource] ?? 0), 0);
+  return { cpu: 1, memory: total(CPU) / Math.max(1, total(MEMORY)) };
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares packings of 200 seeded workloads with first-fit-decreasing: sorted by CPU, by memory and by dominant
+// share, with every size. A plan may be better than all of them, never worse than the best.
+
+import { describe, expect, test } from 'vitest';
+import type { Pod } from '../../model/pod.ts';
+import { type Packing, type PoolOffer, pack, type SizeOffer, Snapshot } from '../index.ts';
+import { aPod } from '../testing/builders.ts';
+import { aPool, aSize } from '../testing/offers.ts';
+
+/** A linear congruential generator: the workloads are the same in every run. */
+class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed + 1;
+  }
+
+  int(low: number, high: number): number {
+    this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0;
+    return low + Math.floor((this.#state / 2 ** 32) * (high - low + 1));
+  }
+
+  pick<T>(options: readonly T[]): T {
+    const picked = options[this.int(0, options.length - 1)];
+    if (picked === undefined) throw new RangeError('cannot pick from an empty list');
+    return picked;
+  }
+}
+
+interface Workload {
+  readonly sizes: readonly SizeOffer[];
+  readonly pods: readonly Pod[];
+}
+
+interface Shape {
+  readonly cpuMilli: number;
+  readonly mib: number;
+}
+
+type Kind = (random: Random) => {
+  readonly sizes: readonly SizeOffer[];
+  readonly shape: () => Shape;
+};
+
+const priced = (text: string, price: number): SizeOffer => aSize(text, { price });
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  'small pods on one size': (random) => ({
+    sizes: [aSize('16x64')],
+    shape: () => ({
+      cpuMilli: random.pick([100, 250, 500, 1000, 1500]),
+      mib: random.pick([100, 256, 512, 1024, 2048, 4096]),
+    }),
+  }),
+  'large pods on one size': (random) => ({
+    sizes: [aSize('8x32')],
+    shape: () => ({ cpuMilli: random.int(1000, 6000), mib: random.int(1000, 24_000) }),
+  }),
+  'pods of about a third of a machine': (random) => ({
+    sizes: [aSize('8x32')],
+    shape: () => ({ cpuMilli: random.int(1800, 3600), mib: random.int(6000, 14_000) }),
+  }),
+  'sizes with a price per unit': (random) => ({
+    sizes: [priced('4x16', 4), priced('8x32', 8), priced('16x64', 16), priced('32x128', 32)],
+    shape: () => ({ cpuMilli: random.int(200, 4000), mib: random.int(500, 16_000) }),
+  }),
+  'sizes whose price grows slower than they do': (random) => ({
+    sizes: [priced('4x16', 5), priced('8x32', 9), priced('16x64', 16)],
+    shape: () => ({ cpuMilli: random.int(500, 4000), mib: random.int(500, 16_000) }),
+  }),
+  'sizes whose price grows faster than they do': (random) => ({
+    sizes: [priced('4x16', 4), priced('8x32', 8.5), priced('16x64', 19)],
+    shape: () => ({ cpuMilli: random.int(500, 4000), mib: random.int(500, 16_000) }),
+  }),
+  'sizes of different shapes': (random) => ({
+    sizes: [priced('8x16', 7), priced('8x64', 11), priced('16x32', 14), priced('4x32', 6)],
+    shape: () => ({ cpuMilli: random.int(200, 4000), mib: random.int(500, 15_000) }),
+  }),
+  'sizes without prices': (random) => ({
+    sizes: [aSize('4x16'), aSize('8x32'), aSize('16x64')],
+    shape: () => ({ cpuMilli: random.int(200, 4000), mib: random.int(500, 16_000) }),
+  }),
+};
+
+function workload(kind: Kind, seed: number): Workload {
+  const random = new Random(seed);
+  const { sizes, shape } = kind(random);
+  const pods = Array.from({ length: random.int(20, 150) }, (_, i) => {
+    const { cpuMilli, mib } = shape();
+    return aPod({ name: `p-${i}`, cpu: `${cpuMilli}m`, memory: `${mib}Mi` });
+  });
+  return { sizes, pods };
+}
+
+interface Result {
+  readonly machines: number;
+  readonly cost: number;
+}
+
+/** The price, or without prices the CPU: all sizes have the same ratio of memory to CPU. */
+function costOf({ price, capacity }: SizeOffer): number {
+  return price ?? capacity.cpuMilli;
+}
+
+type SortKey = (pod: Pod, size: SizeOffer) => number;
+
+const SORT_KEYS: readonly SortKey[] = [
+  ({ requests }) => requests.cpuMilli,
+  ({ requests }) => requests.memoryBytes,
+  ({ requests }, { allocatable }) =>
+    Math.max(
+      requests.cpuMilli / allocatable.cpuMilli,
+      requests.memoryBytes / allocatable.memoryBytes,
+    ),
+];
+
+/** Returns undefined if a pod is larger than the size. */
+function firstFit({ pods, sizes }: Workload, size: SizeOffer, key: SortKey): Result | undefined {
+  const bins: { cpuMilli: number; memoryBytes: number }[] = [];
+  for (const { requests } of pods.toSorted((a, b) => key(b, size) - key(a, size))) {
+    const { cpuMilli, memoryBytes } = requests;
+    const fits = (free: (typeof bins)[number]): boolean =>
+      cpuMilli <= free.cpuMilli && memoryBytes <= free.memoryBytes;
+    let bin = bins.find(fits);
+    if (bin === undefined) {
+      const { allocatable } = size;
+      bin = { cpuMilli: allocatable.cpuMilli, memoryBytes: allocatable.memoryBytes };
+      if (!fits(bin)) return undefined;
+      bins.push(bin);
+    }
+    bin.cpuMilli -= cpuMilli;
+    bin.memoryBytes -= memoryBytes;
+  }
+  return { machines: bins.length, cost: totalCost(bins, size, sizes) };
+}
+
+// Each machine becomes the cheapest size that holds its pods.
+function totalCost(
+  bins: readonly { readonly cpuMilli: number; readonly memoryBytes: number }[],
+  { allocatable }: SizeOffer,
+  sizes: readonly SizeOffer[],
+): number {
+  return bins.reduce((sum, free) => {
+    const holding = sizes.filter(
+      (size) =>
+        size.allocatable.cpuMilli >= allocatable.cpuMilli - free.cpuMilli &&
+        size.allocatable.memoryBytes >= allocatable.memoryBytes - free.memoryBytes,
+    );
+    return sum + Math.min(...holding.map(costOf));
+  }, 0);
+}
+
+function allFirstFits(work: Workload): readonly Result[] {
+  return work.sizes.flatMap((size) => SORT_KEYS.flatMap((key) => firstFit(work, size, key) ?? []));
+}
+
+/**
+ * With prices, a cheaper plan is better. Without, fewer machines of no more capacity in all, or less capacity in
+ * no more machines.
+ */
+function isBetter(one: Result, other: Result, { sizes }: Workload): boolean {
+  if (sizes[0]?.price !== undefined) return one.cost < other.cost - 1e-9;
+  return (
+    one.cost <= other.cost &&
+    one.machines <= other.machines &&
+    (one.cost < other.cost || one.machines < other.machines)
+  );
+}
+
+function resultOf({ machines }: Packing, sizes: readonly SizeOffer[]): Result {
+  const costs = new Map(sizes.map((size) => [size.name, costOf(size)]));
+  return {
+    machines: machines.length,
+    cost: machines.reduce((sum, { size }) => sum + (costs.get(size.name) ?? Number.NaN), 0),
+  };
+}
+
+const EMPTY = Snapshot.of({ nodes: [] });
+const WORKLOADS_PER_KIND = 25;
+
+describe('pack is never worse than the best first-fit-decreasing', () => {
+  test.each(Object.entries(KINDS))('for %s', (_, kind) => {
+    const seeds = Array.from({ length: WORKLOADS_PER_KIND }, (__, seed) => seed);
+    const worse = seeds.flatMap((seed) => {
+      const work = workload(kind, seed);
+      const pools: readonly PoolOffer[] = [aPool({ sizes: work.sizes })];
+      const packing = pack(EMPTY, work.pods, { pools });
+      expect(packing.unplaced).toEqual([]);
+      const ours = resultOf(packing, work.sizes);
+      return allFirstFits(work)
+        .filter((other) => isBetter(other, ours, work))
+        .map((other) => ({ seed, ours, other }));
+    });
+    expect(worse).toEqual([]);
+  });
+});
