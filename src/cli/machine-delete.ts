@@ -45,7 +45,7 @@ async function deleteMachines(
   const { texts, options } = request;
   const ids = new Set<MachineId>();
   await runUntilDone(host, open, {
-    regions: Object.keys(open.config.regions),
+    regions: await regionsOf(open, texts),
     timeoutMs: parseTimeoutMs(options),
     isUnfinished: ({ id, phase }) => ids.has(id) && !hasEnded(phase),
     submit: async () => {
@@ -79,6 +79,18 @@ export async function requireNoVmLeftBehind(
   throw new NotOwned('VM_NOT_OWNED', left.join('; '), {
     hint: 'Run pvescaler orphans to list them.',
   });
+}
+
+/** Another region need not be readable. A machine without a record may be in any region. */
+async function regionsOf(open: OpenFleet, texts: readonly string[]): Promise<readonly string[]> {
+  const all = Object.keys(open.config.regions);
+  const regions = new Set<string>();
+  for (const text of texts) {
+    const machine = await findMachine(open, text).catch(() => undefined);
+    if (machine === undefined) return all;
+    if (machine.placement !== undefined) regions.add(machine.placement.region);
+  }
+  return all.filter((region) => regions.has(region));
 }
 
 function hasEnded(phase: string): boolean {

@@ -61,7 +61,7 @@ async function fixOrphans(
   timeoutMs: number | undefined,
 ): Promise<void> {
   await runUntilDone(host, open, {
-    regions: [],
+    regions: Object.keys(open.config.regions),
     timeoutMs,
     isUnfinished: isInProgress,
     submit: () => Promise.resolve(),

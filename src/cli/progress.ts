@@ -3,6 +3,7 @@
 // from the journal, printed to standard error.
 import type { DriverEvents, PassReport } from '../fleet/index.ts';
 import type { Machine } from '../model/machine.ts';
+import type { PvescalerError } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
 
@@ -17,6 +18,8 @@ export class Progress {
   #journalSequence: number | undefined;
   #lastLine = '';
   #otherDriver: { readonly holder: string; readonly since: number } | undefined;
+  /** Why a region that the command needs cannot be read. Undefined while a read may still succeed. */
+  readError: PvescalerError | undefined;
   /** True once the regions were read, by this process or by the one that drives. */
   isSynced = false;
   /** Passes of this process in which the regions were read. */
@@ -62,7 +65,9 @@ export class Progress {
     }
   }
 
-  #recordPass({ stale, undecided }: PassReport): void {
+  #recordPass({ stale, errors, undecided }: PassReport): void {
+    const failed = this.#regions.find((region) => errors[region] !== undefined);
+    this.readError = failed === undefined ? undefined : errors[failed];
     if (Object.keys(stale).length + undecided.length === 0) this.completePasses += 1;
     const unread = this.#regions.find((region) => stale[region] !== undefined);
     const undecidedRegion = this.#regions.find((region) => undecided.includes(region));

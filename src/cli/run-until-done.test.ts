@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { DriverEvents, DriverOptions, FleetStatus } from '../fleet/index.ts';
 import type { Machine, MachineId } from '../model/machine.ts';
+import { type PvescalerError, Unauthorized, Unreachable } from '../ports/errors.ts';
 import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { JournalQuery } from '../ports/journal.ts';
@@ -42,15 +43,24 @@ const FAILURE = {
   message: 'VM 1250 kept its lock',
 };
 
-function reportPass(events: DriverEvents): void {
+function reportPass(
+  events: DriverEvents,
+  errors: Readonly<Record<string, PvescalerError>> = {},
+): void {
   events.onPassBegin?.();
   const seenAt = { regions: {}, cluster: undefined };
-  events.onPass?.({ stale: {}, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
+  const stale = Object.fromEntries(
+    Object.entries(errors).map(([region, { message }]) => [region, message]),
+  );
+  events.onPass?.({ stale, errors, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
   events.onPassEnd?.();
 }
 
 /** A fleet that another process drives for `otherForMs`, and then this one. */
-function createFleetUnderTest(otherForMs: number) {
+function createFleetUnderTest(
+  otherForMs: number,
+  errorsAt: (ms: number) => Readonly<Record<string, PvescalerError>> = () => ({}),
+) {
   const clock = new VirtualClock();
   const printed: string[] = [];
   const runDriver = async (options: DriverOptions): Promise<void> => {
@@ -59,7 +69,7 @@ function createFleetUnderTest(otherForMs: number) {
     const start = clock.monotonic();
     while (!signal.aborted) {
       if (clock.monotonic() - start < otherForMs) events.onWaiting?.('other/1');
-      else reportPass(events);
+      else reportPass(events, errorsAt(clock.monotonic() - start));
       await clock.sleep(1_000, { signal }).catch(() => undefined);
     }
   };
@@ -156,5 +166,33 @@ describe('runUntilDone with an operation that does not finish', () => {
     await expect(run(never)).rejects.toMatchObject({
       message: 'interrupted before anything was requested',
     });
+  });
+});
+
+describe('runUntilDone with a region that cannot be read', () => {
+  const refused = new Unauthorized('CREDENTIALS_REFUSED', 'invalid token value!');
+  const unreachable = new Unreachable('PVE_UNREACHABLE', 'pve1 cannot be reached');
+  const never = { regions: ['lab'], isDone: () => Promise.resolve(false) };
+
+  it.each([refused, unreachable])('ends with its first error: %s', async (error) => {
+    const { clock, run } = createFleetUnderTest(0, () => ({ lab: error }));
+    await expect(run(never)).rejects.toBe(error);
+    expect(clock.monotonic()).toBeLessThan(2_000);
+  });
+
+  it('does not end for a region that the command does not need', async () => {
+    const { run } = createFleetUnderTest(0, () => ({ other: refused }));
+    await expect(run({ ...never, timeoutMs: 5_000 })).rejects.toMatchObject({
+      code: 'REQUEST_TIMED_OUT',
+    });
+  });
+
+  it('waits after the request was saved while the region may come back, and ends when it refuses the credentials', async () => {
+    const { clock, run } = createFleetUnderTest(0, (ms) => {
+      if (ms < 5_000) return {};
+      return { lab: ms < 60_000 ? unreachable : refused };
+    });
+    await expect(run(never)).rejects.toBe(refused);
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(60_000);
   });
 });

@@ -54,6 +54,7 @@ export async function runUntilDone(
     if (context.clock.monotonic() >= deadline) {
       throw new TimedOut('REQUEST_TIMED_OUT', ...(await describeEnd('timed out', end)));
     }
+    requireReadable(progress, isSubmitted);
     requireDriving(progress, operation.ifAnotherDrives);
     await progress.printChanges();
     await context.clock.sleep(POLL_MS, { signal: context.signal }).catch(() => undefined);
@@ -98,6 +99,12 @@ async function describeEnd(
 function maySubmit(progress: Progress, { passesBeforeSubmit = 0 }: FleetOperation): boolean {
   if (!progress.isSynced) return false;
   return progress.otherDriver !== undefined || progress.syncedPasses >= passesBeforeSubmit;
+}
+
+/** The first failure ends the command. After the request was saved only one does that lasts until an operator acts. */
+function requireReadable({ readError }: Progress, isSubmitted: boolean): void {
+  if (readError === undefined || (isSubmitted && readError.retry === 'backoff')) return;
+  throw readError;
 }
 
 function requireDriving({ otherDriver }: Progress, hint: string | undefined): void {

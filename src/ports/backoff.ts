@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from './clock.ts';
+import type { PvescalerError } from './errors.ts';
 import type { Random } from './random.ts';
 
 interface BackoffOptions {
@@ -34,4 +35,16 @@ export class Backoff {
   reset(): void {
     this.#limitMs = this.#options.firstMs;
   }
+}
+
+const REFUSAL_BACKOFF_MS = 2_000;
+const MAX_REFUSAL_BACKOFF_MS = 60_000;
+
+/** Pause after so many reads that the server refused: they fail until an operator acts. Servers ban clients that repeat them. */
+export function refusalBackoffMs(refusals: number): number {
+  return Math.min(REFUSAL_BACKOFF_MS * 2 ** (refusals - 1), MAX_REFUSAL_BACKOFF_MS);
+}
+
+export function isRefusal(error: PvescalerError | undefined): boolean {
+  return error?.code === 'CREDENTIALS_REFUSED' || error?.code === 'TLS_NOT_TRUSTED';
 }

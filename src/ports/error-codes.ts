@@ -192,7 +192,7 @@ export const ERROR_CODES = {
   TLS_NOT_TRUSTED: code({
     class: 'Unauthorized',
     retry: 'on-change',
-    hint: "Set tls.caFile or tls.fingerprints of the region to match the server's certificate.",
+    hint: 'Compare the fingerprint with that of the server (on a Proxmox host: pvenode cert info). If it is the same, set it in tls.fingerprints of the region, or set tls.caFile; for Kubernetes, correct the certificate authority in the kubeconfig.',
   }),
   CLIENT_NOT_ALLOWED: code({
     class: 'Unauthorized',

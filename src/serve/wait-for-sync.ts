@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first read of Proxmox and Kubernetes. Standby processes do it too: a process is ready only when it could take
 // over.
+import { isRefusal, refusalBackoffMs } from '../ports/backoff.ts';
 import type { Clock } from '../ports/clock.ts';
 import { asPvescalerError, Cancelled } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
@@ -38,6 +39,7 @@ async function retryUntilRead(
   read: () => Promise<unknown>,
   { clock, watchdog, signal }: SyncOptions,
 ): Promise<void> {
+  let refusals = 0;
   while (!signal.aborted) {
     try {
       await read();
@@ -47,7 +49,9 @@ async function retryUntilRead(
       const error = asPvescalerError(cause);
       if (error instanceof Cancelled) return;
       watchdog.expectRead(source, error.message);
-      await clock.sleep(RETRY_MS, { signal }).catch(() => undefined);
+      refusals = isRefusal(error) ? refusals + 1 : 0;
+      const retryMs = refusals === 0 ? RETRY_MS : refusalBackoffMs(refusals);
+      await clock.sleep(retryMs, { signal }).catch(() => undefined);
     }
   }
 }

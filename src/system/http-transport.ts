@@ -7,7 +7,7 @@ import type { Transport, TransportRequest, TransportResponse } from '../ports/tr
 import { systemClock } from './clock.ts';
 import { Exchange, isSized } from './exchange.ts';
 import type { UnreachableCode } from './socket-errors.ts';
-import { pinnedConnector } from './tls-pinning.ts';
+import { pinnedConnector, verifyingConnector } from './tls-pinning.ts';
 
 /** The client certificate for servers that request one. */
 export interface ClientIdentity {
@@ -112,7 +112,7 @@ function connector(options: HttpTransportOptions): buildConnector.connector {
   const common = { timeout, allowH2: false, ...identity };
   if (tls.kind === 'insecure') return buildConnector({ ...common, rejectUnauthorized: false });
   const { caPem, serverName } = tls;
-  return buildConnector({
+  return verifyingConnector({
     ...common,
     ...(caPem !== undefined && { ca: caPem }),
     ...(serverName !== undefined && { servername: serverName }),

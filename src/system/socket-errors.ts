@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PvescalerError, TimedOut, Unauthorized, Unreachable } from '../ports/errors.ts';
+import { PvescalerError, TimedOut, Unreachable } from '../ports/errors.ts';
 
 /** Error codes of OpenSSL and Node for untrusted certificates. */
 const CERTIFICATE_REFUSED =
@@ -27,13 +27,6 @@ export function translateSocketError(error: unknown, exchange: FailedExchange): 
   if (ours !== undefined) return ours;
   const code = readErrorCode(error);
   const details = { cause: error, facts: { requestSent: exchange.requestSent, socketError: code } };
-  if (CERTIFICATE_REFUSED.test(code)) {
-    return new Unauthorized(
-      'TLS_NOT_TRUSTED',
-      `the certificate of ${exchange.origin} is not trusted: ${code}`,
-      details,
-    );
-  }
   if (TIMED_OUT.has(code)) {
     return new TimedOut(
       'REQUEST_TIMED_OUT',
@@ -48,7 +41,13 @@ export function translateSocketError(error: unknown, exchange: FailedExchange): 
   );
 }
 
-/** The pinning connector throws one of our errors, which undici may wrap. */
+/** The code of an error about the server's certificate. */
+export function certificateError(error: unknown): string | undefined {
+  const code = readErrorCode(error);
+  return CERTIFICATE_REFUSED.test(code) ? code : undefined;
+}
+
+/** A connector throws one of our errors, which undici may wrap. */
 function findOwnError(error: unknown): PvescalerError | undefined {
   if (error instanceof PvescalerError) return error;
   if (!(error instanceof Error) || error.cause === undefined) return undefined;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from 'node:crypto';
-import { TLSSocket } from 'node:tls';
+import { connect as connectTls, TLSSocket } from 'node:tls';
 import { buildConnector } from 'undici';
 import { Unauthorized } from '../ports/errors.ts';
+import { certificateError } from './socket-errors.ts';
 
 /**
  * Connects only to servers with a pinned certificate. The check happens after the handshake and before the first byte
@@ -29,6 +30,67 @@ export function pinnedConnector(
       callback(refusal, null);
     });
   };
+}
+
+/** Verifies the chain. The error for a certificate that is not trusted contains its fingerprint, so that it can be pinned. */
+export function verifyingConnector(
+  settings: buildConnector.BuildOptions & { readonly timeout: number },
+): buildConnector.connector {
+  const connect = buildConnector(settings);
+  return (options, callback) => {
+    connect(options, (...[error, socket]) => {
+      if (error === null) return callback(null, socket);
+      const code = certificateError(error);
+      if (code === undefined) return callback(error, null);
+      void readFingerprint(options, settings.timeout).then((fingerprint) => {
+        const { hostname, port } = options;
+        callback(refused(`${hostname}:${port || 443}`, { code, fingerprint, cause: error }), null);
+      });
+    });
+  };
+}
+
+function refused(
+  host: string,
+  {
+    code,
+    fingerprint,
+    cause,
+  }: { readonly code: string; readonly fingerprint: string | undefined; readonly cause: Error },
+): Unauthorized {
+  const suffix = fingerprint === undefined ? '' : `; its SHA-256 fingerprint is ${fingerprint}`;
+  return new Unauthorized(
+    'TLS_NOT_TRUSTED',
+    `the certificate of ${host} is not trusted (${code})${suffix}`,
+    { cause, facts: { requestSent: false, socketError: code } },
+  );
+}
+
+/** A second handshake, over which nothing is sent. Undefined when it fails. */
+function readFingerprint(
+  { hostname, port, servername }: buildConnector.Options,
+  timeout: number,
+): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connectTls({
+      host: hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: Number(port) || 443,
+      ...(servername !== undefined && { servername }),
+      rejectUnauthorized: false,
+      timeout,
+    });
+    const end = (fingerprint?: string) => {
+      socket.destroy();
+      resolve(fingerprint);
+    };
+    socket.once('secureConnect', () => end(fingerprintOf(socket)));
+    socket.once('error', () => end());
+    socket.once('timeout', () => end());
+  });
+}
+
+function fingerprintOf(socket: TLSSocket): string | undefined {
+  return socket.getPeerX509Certificate()?.fingerprint256;
 }
 
 function checkCertificate(

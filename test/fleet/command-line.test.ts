@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line as a user runs it: processes, sockets, a database file, a simulated site.
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, it } from 'vitest';
@@ -111,4 +111,32 @@ it('a machine whose marker was removed is left, listed, adopted and deleted, or 
     description: expect.stringMatching(/^my notes\npvescaler\/ignored/),
   });
   expect(data).not.toHaveProperty('tags');
+}, 120_000);
+
+it('pool scale, machine delete and orphans end with the reason when Proxmox cannot be read', async () => {
+  const { folder, path, run } = await aLab();
+  const valid = readFileSync(path, 'utf8');
+  const [fingerprint = ''] = /([0-9A-F]{2}:){31}[0-9A-F]{2}/.exec(valid) ?? [];
+  const changeConfig = (from: RegExp, to: string) => writeFileSync(path, valid.replace(from, to));
+  const scale = ['pool', 'scale', 'workers', '--to', '1'];
+  changeConfig(/tls: .*/, 'tls: {}');
+  expect(run(...scale)).toMatchObject({
+    exitCode: 7,
+    err: expect.stringMatching(
+      new RegExp(`SHA-256 fingerprint is ${fingerprint}[^]*tls.fingerprints.*TLS_NOT_TRUSTED`),
+    ),
+  });
+  changeConfig(/endpoints: .*/, 'endpoints: ["https://127.0.0.1:1"]');
+  expect(run('orphans')).toMatchObject({
+    exitCode: 9,
+    err: expect.stringMatching(/ECONNREFUSED[^]*PVE_UNREACHABLE/),
+  });
+  changeConfig(/$/, '');
+  writeFileSync(join(folder, 'token'), '00000000-0000-4000-8000-00000000dead\n');
+  for (const command of [scale, ['machine', 'delete', 'workers-12345678'], ['orphans', '--fix']]) {
+    expect(run(...command)).toMatchObject({
+      exitCode: 7,
+      err: expect.stringMatching(/Check the token.*CREDENTIALS_REFUSED/),
+    });
+  }
 }, 120_000);

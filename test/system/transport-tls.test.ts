@@ -66,8 +66,12 @@ describe('TLS of the HTTP transport', () => {
     facts: { requestSent: false },
   };
 
-  it('refuses a certificate of an unknown CA', async () => {
-    await expect(send({})).rejects.toMatchObject(refused);
+  it('refuses a certificate of an unknown CA and shows the fingerprint to pin', async () => {
+    const refusal = send({});
+    await expect(refusal).rejects.toMatchObject(refused);
+    await expect(refusal).rejects.toThrow(
+      `is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT); its SHA-256 fingerprint is ${own.fingerprint}`,
+    );
   });
 
   it('accepts a certificate by CA, by one of several fingerprints, or unverified if configured', async () => {

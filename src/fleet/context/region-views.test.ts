@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { Unauthorized } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aTestFleet } from '../testing/test-fleet.ts';
@@ -63,4 +64,45 @@ describe('recentRegionViews', () => {
     const second = await advanceUntilSettled(clock, recent());
     expect([...second.views.keys()]).toEqual(['memory', 'slow']);
   });
+
+  it.each(['CREDENTIALS_REFUSED', 'TLS_NOT_TRUSTED'] as const)(
+    'reads a region that answers %s after pauses that double from 2 s to a minute, and the others as usual',
+    async (code) => {
+      const { clock, hypervisor } = aTestFleet();
+      const reads: number[] = [];
+      let isRefused = true;
+      const refusing = new Proxy(hypervisor, {
+        get: (target, name) =>
+          name === 'view'
+            ? () => {
+                reads.push(clock.monotonic());
+                return isRefused ? Promise.reject(new Unauthorized(code, 'no')) : target.view();
+              }
+            : Reflect.get(target, name),
+      });
+      const hypervisors = new Map([
+        ['memory', hypervisor],
+        ['refusing', refusing],
+      ]);
+      const state = new DriverState();
+      const recent = () => recentRegionViews({ clock, hypervisors }, {}, state.regionReadings);
+      for (let second = 0; second < 200; second += 1) {
+        const { views, errors } = await recent();
+        expect([...views.keys()]).toEqual(['memory']);
+        expect(errors['refusing']).toMatchObject({ code });
+        await clock.advance(1_000);
+      }
+      const pauses = reads.slice(1).map((at, index) => at - reads[index]!);
+      expect(pauses).toEqual([2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
+      isRefused = false;
+      await clock.advance(60_000);
+      expect((await recent()).views.has('refusing')).toBe(true);
+      isRefused = true;
+      await clock.advance(1_000);
+      await recent();
+      await clock.advance(2_000);
+      await recent();
+      expect(reads.at(-1)! - reads.at(-2)!).toBe(2_000);
+    },
+  );
 });

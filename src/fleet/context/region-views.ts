@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isRefusal, refusalBackoffMs } from '../../ports/backoff.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { PvescalerError } from '../../ports/errors.ts';
 import type { Hypervisor, RegionView } from '../../ports/hypervisor.ts';
@@ -15,6 +16,8 @@ export interface RegionViews {
   readonly views: ReadonlyMap<string, RegionView>;
   /** Why the other regions could not be read. */
   readonly stale: Readonly<Record<string, string>>;
+  /** The errors of those whose read failed; a region that has not answered yet has none. */
+  readonly errors: Readonly<Record<string, PvescalerError>>;
 }
 
 interface Regions {
@@ -26,8 +29,12 @@ interface Regions {
 export interface RegionReading {
   view?: RegionView;
   /** Why the last read failed; undefined when it succeeded. */
-  error?: string | undefined;
+  error?: PvescalerError | undefined;
   reading?: Promise<void> | undefined;
+  /** Consecutive reads that ended with refused credentials or an untrusted certificate. */
+  refusals?: number;
+  /** On the monotonic clock: not read before that. */
+  retryAt?: number | undefined;
   /** Of the read in progress, on the monotonic clock. */
   startedAt: number;
 }
@@ -44,9 +51,11 @@ export async function recentRegionViews(
   for (const [name, hypervisor] of hypervisors) {
     const reading = readings.get(name) ?? { startedAt: clock.monotonic() };
     readings.set(name, reading);
-    if (reading.reading === undefined && !isRecent(reading, { since: now - viewAgeMs, now })) {
+    const isDue = clock.monotonic() >= (reading.retryAt ?? Number.NEGATIVE_INFINITY);
+    const isOld = !isRecent(reading, { since: now - viewAgeMs, now });
+    if (reading.reading === undefined && isDue && isOld) {
       reading.startedAt = clock.monotonic();
-      reading.reading = read(reading, () => hypervisor.view({ signal }));
+      reading.reading = read(reading, clock, () => hypervisor.view({ signal }));
     }
     if (reading.reading !== undefined) pending.push(reading.reading);
   }
@@ -61,22 +70,33 @@ export async function readRegionViews(regions: Regions): Promise<RegionViews> {
   const reads = Array.from(hypervisors, ([name, hypervisor]) => {
     const reading: RegionReading = { startedAt: clock.monotonic() };
     readings.set(name, reading);
-    return read(reading, () => hypervisor.view());
+    return read(reading, clock, () => hypervisor.view());
   });
   await Promise.all(reads);
   return collect(hypervisors.keys(), readings, clock);
 }
 
-async function read(reading: RegionReading, view: () => Promise<RegionView>): Promise<void> {
+async function read(
+  reading: RegionReading,
+  clock: Clock,
+  view: () => Promise<RegionView>,
+): Promise<void> {
   try {
     reading.view = await view();
-    reading.error = undefined;
+    setError(reading, clock, undefined);
   } catch (error) {
     if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;
-    reading.error = error.message;
+    setError(reading, clock, error);
   } finally {
     reading.reading = undefined;
   }
+}
+
+function setError(reading: RegionReading, clock: Clock, error: PvescalerError | undefined): void {
+  reading.error = error;
+  reading.refusals = isRefusal(error) ? (reading.refusals ?? 0) + 1 : 0;
+  reading.retryAt =
+    reading.refusals === 0 ? undefined : clock.monotonic() + refusalBackoffMs(reading.refusals);
 }
 
 /** Waits for all, but only for a moment. */
@@ -109,18 +129,20 @@ function collect(
 ): RegionViews {
   const views = new Map<string, RegionView>();
   const stale: Record<string, string> = {};
+  const errors: Record<string, PvescalerError> = {};
   for (const name of names) {
     const reading = readings.get(name);
+    if (reading?.error !== undefined) errors[name] = reading.error;
     const problem = reading === undefined ? 'it was not read' : staleReason(reading, clock);
     if (problem !== undefined) stale[name] = problem;
     else if (reading?.view !== undefined) views.set(name, reading.view);
   }
-  return { views, stale };
+  return { views, stale, errors };
 }
 
 function staleReason(reading: RegionReading, clock: Clock): string | undefined {
   const { view, error, reading: inProgress, startedAt } = reading;
-  if (error !== undefined) return error;
+  if (error !== undefined) return error.message;
   const ageMs = view === undefined ? Number.POSITIVE_INFINITY : clock.now() - view.takenAt;
   if (inProgress === undefined) return ageMs > MAX_VIEW_AGE_MS ? 'its view is too old' : undefined;
   if (ageMs >= 0 && ageMs <= MAX_AGE_WHILE_READING_MS) return undefined;

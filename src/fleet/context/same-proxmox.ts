@@ -2,7 +2,7 @@
 // Refuses two regions that are the same Proxmox under two names: each would take the machines of the other for its own
 // duplicates. Host names prove nothing, since many separate hosts are called `pve`.
 import type { Clock } from '../../ports/clock.ts';
-import { PvescalerError } from '../../ports/errors.ts';
+import { InvalidConfig, PvescalerError } from '../../ports/errors.ts';
 import type { Hypervisor, RegionView, VmRef } from '../../ports/hypervisor.ts';
 import { type RegionViews, waitFor } from './region-views.ts';
 
@@ -18,6 +18,8 @@ interface Comparison {
   /** Undefined until it is known. */
   isSame?: boolean;
   why: string;
+  /** Why they are refused, or why they could not be compared; undefined while that is not known. */
+  error?: PvescalerError | undefined;
   reading?: Promise<void> | undefined;
 }
 
@@ -26,7 +28,7 @@ const SAMPLED_VMS = 3;
 /** The views without regions that are the same Proxmox, or of which that is not known yet. */
 export async function withoutSameRegions(
   regions: Regions,
-  { views, stale }: RegionViews,
+  { views, stale, errors }: RegionViews,
   compared: ComparedRegions,
 ): Promise<RegionViews> {
   const pairs = pairsOf([...views.values()]);
@@ -37,15 +39,17 @@ export async function withoutSameRegions(
   );
   const kept = new Map(views);
   const refused: Record<string, string> = { ...stale };
+  const refusals: Record<string, PvescalerError> = { ...errors };
   for (const [at, [one, other]] of pairs.entries()) {
     const comparison = comparisons[at];
     if (comparison === undefined || comparison.isSame === false) continue;
     for (const { region } of [one, other]) {
       kept.delete(region);
       refused[region] = comparison.why;
+      if (comparison.error !== undefined) refusals[region] = comparison.error;
     }
   }
-  return { views: kept, stale: refused };
+  return { views: kept, stale: refused, errors: refusals };
 }
 
 type Pair = readonly [RegionView, RegionView];
@@ -83,11 +87,15 @@ async function compare(regions: Regions, pair: Pair, comparison: Comparison): Pr
     const [{ region: one }, { region: other }] = pair;
     if (proof !== undefined) {
       comparison.why = `regions ${one} and ${other} are the same Proxmox (${proof}): remove one of them from the config`;
+      comparison.error = new InvalidConfig('CONFIG_INVALID', comparison.why, {
+        hint: `Remove region ${one} or ${other} from the config, and use the other one in its pools.`,
+      });
     }
   } catch (error) {
     if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;
     const [{ region: one }, { region: other }] = pair;
     comparison.why = `it cannot be determined whether regions ${one} and ${other} are the same Proxmox: ${error.message}`;
+    comparison.error = error;
   } finally {
     comparison.reading = undefined;
   }

@@ -3,6 +3,7 @@
 // added to the work queue and not reconciled here, so that a host that does not answer delays only its own.
 // Level-triggered: it decides from what is there, not from what happened before.
 import { isPhaseSettled, type Machine, mayHaveVm } from '../../model/machine.ts';
+import type { PvescalerError } from '../../ports/errors.ts';
 import { backoffOf } from '../capacity/backoff.ts';
 import type { CapacityForecast } from '../capacity/capacity-forecast.ts';
 import { updateForecast } from '../capacity/headroom.ts';
@@ -41,6 +42,8 @@ export interface EngineOptions extends FleetOptions {
 export interface PassReport {
   /** Regions that could not be read, with the reason: nothing of theirs was decided. */
   readonly stale: Readonly<Record<string, string>>;
+  /** The errors of those whose read failed; a region that has not answered yet has none. */
+  readonly errors: Readonly<Record<string, PvescalerError>>;
   /** Regions with a VM that is being created and whose owner is not known yet. */
   readonly undecided: readonly string[];
   /** Machines that are neither ready nor over, and orphaned VMs that are being removed. */
@@ -67,7 +70,7 @@ export interface PassParts {
 
 export async function runPass(options: EngineOptions, parts: PassParts): Promise<PassReport> {
   const { state, queue } = parts;
-  const { context, stale } = await readAll(options, parts);
+  const { context, stale, errors } = await readAll(options, parts);
   parts.onContext(context);
   await recordStale(context, stale);
   await recordRemovedPools(context);
@@ -94,6 +97,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const inProgress = context.records.machines.filter((machine) => !isPhaseSettled(machine));
   return {
     stale,
+    errors,
     undecided: [...context.undecided],
     inProgress: inProgress.length + state.orphanedVms,
     nextPassAt: nextPassAt(context, inProgress),
@@ -105,7 +109,7 @@ async function readAll(options: EngineOptions, { authority, state }: PassParts) 
   const { clock, cache, store } = options;
   const records = await Records.open(cache, authority.lease, () => clock.now());
   const read = await recentRegionViews(options, authority, state.regionReadings);
-  const { views, stale } = await withoutSameRegions(options, read, state.comparedRegions);
+  const { views, stale, errors } = await withoutSameRegions(options, read, state.comparedRegions);
   options.forecast.setViews(views, stale);
   const clusterReading = await readCluster(options, state);
   for (const [region, { takenAt }] of views) state.seenAt.set(region, takenAt);
@@ -119,7 +123,7 @@ async function readAll(options: EngineOptions, { authority, state }: PassParts) 
     views,
     clusterReading,
   });
-  return { context, stale };
+  return { context, stale, errors };
 }
 
 /** Machines at rest cost a comparison; everything else is reconciled by the work queue. */

@@ -87,9 +87,11 @@ export async function readContext(
 ): Promise<ReconcileContext> {
   const { store, clock } = options;
   const read = await readRegionViews(options);
-  const { views, stale } = await withoutSameRegions(options, read, new Map());
+  const { views, stale, errors } = await withoutSameRegions(options, read, new Map());
   const [unread] = Object.entries(stale);
   if (unread !== undefined) {
+    const error = errors[unread[0]];
+    if (error !== undefined) throw error;
     throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);
   }
   const records = await Records.open(cache, NO_LEASE, () => clock.now());

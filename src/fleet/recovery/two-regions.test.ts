@@ -70,7 +70,7 @@ describe('one Proxmox under two names', () => {
     const why =
       'regions other and memory are the same Proxmox (host pve1 has the same certificate in both): remove one of them from the config';
     expect(stale).toEqual({ other: why, [REGION]: why });
-    await expect(fleet.orphans()).rejects.toMatchObject({ code: 'VIEW_STALE' });
+    await expect(fleet.orphans()).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: why });
   });
 
   it('is noticed by the SMBIOS UUIDs of its VMs if no certificate is known', async () => {
