@@ -231,6 +231,11 @@ export const ERROR_CODES = {
     retry: 'backoff',
     hint: 'Check that the image contains qemu-guest-agent and that the guest has booted.',
   }),
+  IMAGE_CHECKSUM_UNREADABLE: code({
+    class: 'Unreachable',
+    retry: 'backoff',
+    hint: 'Check checksumUrl of the image and the network to it, or set its checksum instead.',
+  }),
   VIEW_STALE: code({
     class: 'Unreachable',
     retry: 'backoff',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fleet's settings: pools and regions of the config, plus what had to be read from files, URLs or the cluster.
-import type { Config, PoolConfig } from '../config/index.ts';
+import type { Config, ImageConfig, PoolConfig } from '../config/index.ts';
 import type {
   FleetSettings,
   ImageSettings,
@@ -14,8 +14,8 @@ import type { JoinsByKind } from './join-settings.ts';
 export interface ResolvedSettings {
   readonly cluster: string;
   readonly holder: string;
-  /** By image name, for images with a checksumUrl. */
-  readonly checksums: Readonly<Record<string, NonNullable<ImageSettings['checksum']>>>;
+  /** For images with a checksumUrl. */
+  readonly readChecksum: (image: ImageConfig) => Promise<NonNullable<ImageSettings['checksum']>>;
   /** Contents of ssh.publicKeyFiles. */
   readonly publicKeys: readonly string[];
   readonly joins: JoinsByKind;
@@ -82,8 +82,16 @@ function resolveSource(
     if (image === undefined)
       throw new Bug('BUG', `pool ${name}: image ${from.image} is not in the checked config`);
     const { url, format, verifyCertificates } = image;
-    const checksum = image.checksum ?? resolved.checksums[from.image];
-    return { kind: 'image', url, format, verifyCertificates, checksum };
+    const { checksum, checksumUrl } = image;
+    const isListed = checksum === undefined && checksumUrl !== undefined;
+    return {
+      kind: 'image',
+      url,
+      format,
+      verifyCertificates,
+      checksum,
+      ...(isListed && { readChecksum: () => resolved.readChecksum(image) }),
+    };
   }
   const template = config.templates[from.template];
   if (template === undefined)

@@ -9,7 +9,7 @@ import type { Store } from '../ports/store.ts';
 import { resolveClusterId } from './cluster-id.ts';
 import type { ConnectedCluster, SetupContext, Telemetry } from './context.ts';
 import { fleetSettings } from './fleet-settings.ts';
-import { readImageChecksums } from './image-checksums.ts';
+import { imageChecksums } from './image-checksums.ts';
 import { readJoinSettings } from './join-settings.ts';
 
 export interface OpenFleet {
@@ -157,7 +157,7 @@ async function resolveSettings(
   return fleetSettings(config, {
     cluster: await resolveClusterId(context, config, { store, cluster: connected?.cluster }),
     holder: `${context.processName}/${context.random.uuid().slice(0, 8)}`,
-    checksums: isDriving ? await readImageChecksums(context, config) : {},
+    readChecksum: imageChecksums(context, config),
     publicKeys: files.flatMap((text) => (text === undefined ? [] : [text.trim()])),
     joins: isDriving
       ? await readJoinSettings(config, { context, server: connected?.server, warn })

@@ -10,6 +10,8 @@ export interface ImageSettings {
   readonly url: string;
   readonly format: 'qcow2' | 'raw' | 'vmdk';
   readonly checksum: { readonly algorithm: 'sha256' | 'sha512'; readonly hex: string } | undefined;
+  /** Reads the checksum from the publisher's list, when `checksum` is undefined. */
+  readonly readChecksum?: () => Promise<NonNullable<ImageSettings['checksum']>>;
   readonly verifyCertificates: boolean;
 }
 

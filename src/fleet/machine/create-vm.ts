@@ -77,9 +77,9 @@ function createOrClone(reconcile: MachineReconcile, pool: PoolSettings): Promise
   return pool.source.kind === 'template' ? clone(reconcile, pool.source) : create(reconcile, pool);
 }
 
-function create(reconcile: MachineReconcile, pool: PoolSettings): Promise<TaskRef> {
+async function create(reconcile: MachineReconcile, pool: PoolSettings): Promise<TaskRef> {
   const { machine, placement, region, context } = reconcile;
-  const { source } = pool;
+  const image = pool.source.kind === 'image' ? await withChecksum(pool.source) : undefined;
   return reconcile.hypervisor.createVm(
     {
       ...reconcile.vm,
@@ -94,7 +94,7 @@ function create(reconcile: MachineReconcile, pool: PoolSettings): Promise<TaskRe
         ...pool.disk,
         storage: placement.diskStorage,
         bytes: machine.size.diskBytes,
-        ...(source.kind === 'image' && { importFrom: imageVolume(reconcile, source) }),
+        ...(image !== undefined && { importFrom: imageVolume(reconcile, image) }),
       },
       ...(region.resourcePool !== undefined && { resourcePool: region.resourcePool }),
     },
@@ -182,6 +182,11 @@ function imageFileName({ url, checksum, format }: ImageSettings): string {
   return `${stem === '' ? 'image' : stem}${digits}.${format}`;
 }
 
+async function withChecksum(image: ImageSettings): Promise<ImageSettings> {
+  const checksum = image.checksum ?? (await image.readChecksum?.());
+  return { ...image, checksum };
+}
+
 function imageVolume(reconcile: MachineReconcile, image: ImageSettings): string {
   return reconcile.hypervisor.volumeId({
     storage: reconcile.region.storage.images,
@@ -191,10 +196,11 @@ function imageVolume(reconcile: MachineReconcile, image: ImageSettings): string 
 }
 
 /** True once the machine's host can import the image. Concurrent checks on one host share a result. */
-export function isImagePresent(
+export async function isImagePresent(
   reconcile: MachineReconcile,
-  image: ImageSettings,
+  source: ImageSettings,
 ): Promise<boolean> {
+  const image = await withChecksum(source);
   const { imageChecks } = reconcile.context.state;
   const { region, host } = reconcile.placement;
   const key = `${region}/${host}/${imageVolume(reconcile, image)}`;

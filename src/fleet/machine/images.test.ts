@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { someSettings } from '../testing/settings.ts';
+import { Unreachable } from '../../ports/errors.ts';
+import type { SourceSettings } from '../context/settings.ts';
+import { aPool, IMAGE_SHA, IMAGE_SOURCE, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
+  existingResources,
+  journalReasonsIn,
   onePass,
   REASON,
   runPasses,
@@ -19,6 +23,29 @@ describe('isImagePresent', () => {
     expect(downloads).toHaveLength(3);
     const volumes = [...testFleet.hypervisor.state.volumes.values()].map(({ id }) => id);
     expect(volumes).toContain('local:import/noble-with-agent-abababababab.qcow2');
+  });
+
+  it('reads the checksum list when an image is needed, and not to delete machines', async () => {
+    let isListed = true;
+    const readChecksum = () =>
+      isListed
+        ? Promise.resolve({ algorithm: 'sha256', hex: IMAGE_SHA } as const)
+        : Promise.reject(new Unreachable('IMAGE_CHECKSUM_UNREADABLE', 'no list'));
+    const source = { ...IMAGE_SOURCE, checksum: undefined, readChecksum } as SourceSettings;
+    const testFleet = aTestFleet(someSettings([aPool({ source })]));
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(2);
+    isListed = false;
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(0);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 3);
+    expect(await journalReasonsIn(testFleet.store)).toContain('IMAGE_CHECKSUM_UNREADABLE');
+    isListed = true;
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
   });
 });
 
