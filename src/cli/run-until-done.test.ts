@@ -63,6 +63,7 @@ function createFleetUnderTest(
 ) {
   const clock = new VirtualClock();
   const printed: string[] = [];
+  const intents = { open: 0 };
   const runDriver = async (options: DriverOptions): Promise<void> => {
     const { events = {}, finish = options.signal } = options;
     const signal = AbortSignal.any([options.signal, finish]);
@@ -74,7 +75,7 @@ function createFleetUnderTest(
     }
   };
   const open = {
-    fleet: { runDriver, status: () => Promise.resolve(STATUS) },
+    fleet: { runDriver, status: () => Promise.resolve({ ...STATUS, openIntents: intents.open }) },
     store: {
       journal: {
         // Earlier entries are returned only by a query for the machine.
@@ -100,7 +101,7 @@ function createFleetUnderTest(
         ...operation,
       }),
     );
-  return { clock, printed, run, interrupt };
+  return { clock, printed, run, interrupt, intents };
 }
 
 describe('runUntilDone with an operation that this process must drive', () => {
@@ -159,6 +160,25 @@ describe('runUntilDone with an operation that does not finish', () => {
       hint: 'The request is saved, and other/1 continues with it.',
     });
   });
+
+  it.each([
+    [1, 'interrupted: 1 request is saved and not carried out yet'],
+    [2, 'interrupted: 2 requests are saved and not carried out yet'],
+  ])(
+    'names %d open requests when it is interrupted before machines exist',
+    async (open, message) => {
+      const { run, interrupt, intents } = createFleetUnderTest(0);
+      const isDone = () => {
+        intents.open = open;
+        interrupt.abort();
+        return Promise.resolve(false);
+      };
+      await expect(run({ isDone, isUnfinished: () => false })).rejects.toMatchObject({
+        message,
+        hint: expect.stringContaining('The request is saved'),
+      });
+    },
+  );
 
   it('submits nothing before the regions were read', async () => {
     const { run, interrupt } = createFleetUnderTest(0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Submits a request to the fleet and waits until it is done. This process drives the fleet unless another one does.
 // Requests are durable: after an interruption the next driver continues.
+import { formatCount } from '../model/format-text.ts';
 import { RECONCILE_LEASE_MS } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
 import { asPvescalerError, Cancelled, Conflict, TimedOut } from '../ports/errors.ts';
@@ -86,14 +87,23 @@ async function describeEnd(
   if (!isSubmitted) {
     return [`${cause} before anything was requested`, { hint: 'Run the command again.' }];
   }
-  const { machines } = await open.fleet.status();
-  const unfinished = await describeUnfinished(open, machines.filter(operation.isUnfinished));
+  const { machines, openIntents } = await open.fleet.status();
+  const unfinished = machines.filter(operation.isUnfinished);
+  const what =
+    unfinished.length === 0 && openIntents > 0
+      ? describeRequests(openIntents)
+      : await describeUnfinished(open, unfinished);
   const { otherDriver } = progress;
   const hint =
     otherDriver === undefined
       ? 'The request is saved. Run the command again, or start pvescaler serve, to continue.'
       : `The request is saved, and ${otherDriver.holder} continues with it.`;
-  return [`${cause}: ${unfinished}`, { hint }];
+  return [`${cause}: ${what}`, { hint }];
+}
+
+/** Requests whose machines have no record yet. */
+function describeRequests(open: number): string {
+  return `${formatCount(open, 'request')} ${open === 1 ? 'is' : 'are'} saved and not carried out yet`;
 }
 
 function maySubmit(progress: Progress, { passesBeforeSubmit = 0 }: FleetOperation): boolean {

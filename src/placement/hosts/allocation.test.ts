@@ -6,7 +6,6 @@ import { chooseHost } from './choose-host.ts';
 import { STRATEGIES, type Strategy } from './decision.ts';
 import {
   countFits,
-  formatCount,
   formatFreeBytes,
   formatNeededBytes,
   multiplyExact,
@@ -229,13 +228,5 @@ describe('amounts', () => {
       3, 2, 0, 0,
     ]);
     expect([countFits(0, 0), countFits(-1, 0)]).toEqual([Number.POSITIVE_INFINITY, 0]);
-  });
-
-  it('formats singular and plural', () => {
-    expect([formatCount(0, 'VM'), formatCount(1, 'VM'), formatCount(2, 'VM')]).toEqual([
-      '0 VMs',
-      '1 VM',
-      '2 VMs',
-    ]);
   });
 });

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { formatCount } from '../../model/format-text.ts';
 import {
   compareHosts,
   type HostDecision,
@@ -10,7 +11,7 @@ import {
   type ReasonNumbers,
   type Strategy,
 } from './decision.ts';
-import { formatCount, formatFreeBytes, type RegionFacts } from './facts.ts';
+import { formatFreeBytes, type RegionFacts } from './facts.ts';
 import { countHostSlots, type HostOffer, makeOffer, shortfallRefusals } from './headroom.ts';
 import { buildPlacementState, type CandidateHost, type PlacementState } from './placement-state.ts';
 

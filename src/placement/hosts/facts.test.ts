@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { describe, expect, it } from 'vitest';
-import { countFits, formatCount, formatFreeBytes, formatNeededBytes } from './facts.ts';
+import { formatCount } from '../../model/format-text.ts';
+import { countFits, formatFreeBytes, formatNeededBytes } from './facts.ts';
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;

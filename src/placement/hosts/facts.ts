@@ -126,7 +126,3 @@ export function countFits(free: number, need: number): number {
   if (free < 0) return 0;
   return need === 0 ? Number.POSITIVE_INFINITY : (free - (free % need)) / need;
 }
-
-export function formatCount(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The headroom of a candidate host: an offer if the machine fits, otherwise every shortfall with its numbers.
 
+import { formatCount } from '../../model/format-text.ts';
 import { compareNames, type HostRefusal } from './decision.ts';
 import type { DiskOption } from './disk-options.ts';
-import { countFits, formatCount, formatFreeBytes, formatNeededBytes } from './facts.ts';
+import { countFits, formatFreeBytes, formatNeededBytes } from './facts.ts';
 import type { CandidateHost, PlacementState, PlannedAllocation } from './placement-state.ts';
 
 export interface HostOffer {
