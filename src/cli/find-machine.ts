@@ -7,7 +7,10 @@ import type { OpenFleet } from '../setup/index.ts';
 const MIN_PREFIX = 4;
 
 export async function findMachine({ fleet }: OpenFleet, text: string): Promise<Machine> {
-  const { machines } = await fleet.status();
+  return findMachineIn((await fleet.status()).machines, text);
+}
+
+export function findMachineIn(machines: readonly Machine[], text: string): Machine {
   const isMatch = ({ id, placement }: Machine) => id === text || placement?.name === text;
   const exact = machines.filter(isMatch);
   const existing = exact.filter(({ phase }) => phase !== 'gone' && phase !== 'failed');

@@ -6,6 +6,7 @@ import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { findMachine } from './find-machine.ts';
+import { formatGone } from './format-machines.ts';
 import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
@@ -58,7 +59,7 @@ async function deleteMachines(
       return openIntents === 0 && left.length === 0;
     },
   });
-  host.context.out(`${ids.size} machines are gone\n`);
+  host.context.out(`${formatGone(ids.size)}\n`);
   await requireNoVmLeftBehind(open, ids);
 }
 

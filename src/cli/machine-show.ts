@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import { formatAge } from '../model/format-text.ts';
 import type { Machine } from '../model/machine.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { findMachine } from './find-machine.ts';
+import { formatMachineSize } from './format-machines.ts';
 import { formatTable } from './format-table.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -30,22 +32,25 @@ export function addMachineShow(parent: Command, host: CommandHost): void {
           host.context.out(
             options.json === true
               ? `${JSON.stringify({ machine, journal }, null, 2)}\n`
-              : render(machine, journal),
+              : render(machine, journal, host.context.clock.now()),
           );
         },
       }),
     );
 }
 
-function render(machine: Machine, journal: readonly JournalRecord[]): string {
+function render(machine: Machine, journal: readonly JournalRecord[], now: number): string {
   const { placement, failure, deletionReason } = machine;
   const fields: (readonly [string, string | undefined])[] = [
     ['id', machine.id],
     ['name', placement?.name],
     ['pool', machine.pool],
     ['phase', machine.phase],
-    ['since', new Date(machine.phaseSince).toISOString()],
-    ['size', formatSize(machine.size)],
+    [
+      'since',
+      `${new Date(machine.phaseSince).toISOString()} (${formatAge(now - machine.phaseSince)} ago)`,
+    ],
+    ['size', formatMachineSize(machine.size)],
     ['region', placement?.region],
     ['host', placement?.host],
     ['vm', placement === undefined ? undefined : String(placement.vmId)],
@@ -67,9 +72,4 @@ function render(machine: Machine, journal: readonly JournalRecord[]): string {
   return entries.length === 0
     ? formatTable(shown)
     : `${formatTable(shown)}\n${formatTable(entries)}`;
-}
-
-function formatSize({ cpu, memoryBytes, diskBytes }: Machine['size']): string {
-  const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;
-  return `${cpu} CPUs, ${mebibytes(memoryBytes)}, disk ${mebibytes(diskBytes)}`;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import { formatAge } from '../model/format-text.ts';
 import type { Machine } from '../model/machine.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
@@ -75,7 +76,7 @@ function renderTable(machines: readonly Machine[], now: number): string {
     placement?.name ?? '-',
     pool,
     phase,
-    `${Math.max(0, Math.round((now - phaseSince) / 1_000))}s`,
+    formatAge(now - phaseSince),
     placement?.host ?? '-',
     placement === undefined ? '-' : String(placement.vmId),
     placement?.addresses.join(',') ?? '',

@@ -5,6 +5,7 @@ import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import { formatGone } from './format-machines.ts';
 import { formatTable } from './format-table.ts';
 import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
@@ -72,7 +73,7 @@ async function confirmLost(
       return openIntents === 0 && !machines.some(isUnfinished);
     },
   });
-  if (options.json !== true) host.context.out(`${ids.size} machines are gone\n`);
+  if (options.json !== true) host.context.out(`${formatGone(ids.size)}\n`);
 }
 
 interface KeptAsLost {

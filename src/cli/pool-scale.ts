@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import type { FleetStatus } from '../fleet/index.ts';
+import { formatCount } from '../model/format-text.ts';
 import { isPhaseSettled, type Machine } from '../model/machine.ts';
 import { ERROR_CODES, isErrorCode } from '../ports/error-codes.ts';
 import {
@@ -117,7 +118,7 @@ async function reportResult(
 ): Promise<void> {
   const { machines, pools } = await open.fleet.status();
   const ready = pools.find((pool) => pool.name === name)?.ready ?? 0;
-  host.context.out(`pool ${name} has ${ready} machines\n`);
+  host.context.out(`pool ${name} has ${formatCount(ready, 'machine')}\n`);
   const failed = machines.filter(({ id, phase }) => phase === 'failed' && requested.has(id));
   if (failed.length > 0) throw failedMachinesError(failed, requested.size);
   await requireNoVmLeftBehind(open, requested);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import { InvalidRequest } from '../ports/errors.ts';
+import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { JournalRecord } from '../ports/journal.ts';
+import type { Store } from '../ports/store.ts';
 import type { CommandHost } from './context.ts';
+import { findMachineIn } from './find-machine.ts';
 import { type StoreOptions, withStore, withStoreOptions } from './with-store.ts';
 
 interface JournalOptions extends StoreOptions {
@@ -20,13 +22,17 @@ export function addStateJournal(parent: Command, host: CommandHost): void {
       .description('print the journal of actions, refusals and failures, oldest first'),
   )
     .option('--pool <name>', 'entries about this pool')
-    .option('--machine <id>', 'entries about this machine')
+    .option(
+      '--machine <machine>',
+      'entries about this machine: name, id, or first characters of the id',
+    )
     .option('--node <name>', 'entries about this Node')
     .option('--limit <number>', 'maximum number of entries, the newest', '100')
     .option('--json', 'print one JSON object per line')
     .action((options: JournalOptions) =>
       withStore(host, options, async (store) => {
-        const { pool, machine, node } = options;
+        const { pool, node } = options;
+        const machine = await machineIdOf(store, options.machine);
         const records = await store.journal.read({
           limit: parseLimit(options.limit),
           ...(pool !== undefined && { pool }),
@@ -39,6 +45,18 @@ export function addStateJournal(parent: Command, host: CommandHost): void {
         if (records.length === 0) host.context.err('The journal has no such entries.\n');
       }),
     );
+}
+
+/** The journal keeps entries for longer than records: an id without a record is used as it is. */
+async function machineIdOf(store: Store, text: string | undefined): Promise<string | undefined> {
+  if (text === undefined) return undefined;
+  const machines = (await store.machines.list()).map(({ value }) => value);
+  try {
+    return findMachineIn(machines, text).id;
+  } catch (error) {
+    if (error instanceof NotFound) return text;
+    throw error;
+  }
 }
 
 function parseLimit(value: string): number {

@@ -115,7 +115,7 @@ describe('resolveClusterId', () => {
       await store.identity(identity);
       await addMachine(store);
       await expect(open(store, { cluster })).rejects.toMatchObject({
-        message: expect.stringMatching(/records of 1 machines/) as unknown,
+        message: expect.stringMatching(/records of 1 machine /) as unknown,
         hint: expect.stringMatching(/set cluster\.id to/) as unknown,
       });
       expect(await open(store, { cluster, id: confirmed })).toBe(confirmed);

@@ -3,6 +3,7 @@
 // generated once. The database keeps it together with the uid of the cluster it was connected to. A file beside the
 // database keeps it too, so that machines are still recognised after the database is lost.
 import type { Config } from '../config/index.ts';
+import { formatCount } from '../model/format-text.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import { InvalidConfig } from '../ports/errors.ts';
 import type { Store, StoreIdentity } from '../ports/store.ts';
@@ -112,7 +113,7 @@ async function requireNoMachines(store: Store, { path, stored, uid }: KnownIds):
   const id = stored.id ?? `the value of 'cluster=' in the description of their VMs`;
   throw new InvalidConfig(
     'CONFIG_INVALID',
-    `the state database has records of ${length} machines and ${what}`,
+    `the state database has records of ${formatCount(length, 'machine')} and ${what}`,
     {
       hint: `If these machines belong to the connected cluster, set cluster.id to ${id}; otherwise set its kubeconfig, or another state.path.`,
     },

@@ -90,7 +90,7 @@ describe('pvescaler serve', () => {
       /the standalone autoscaler is not in this release/,
     );
     // SIGTERM released the lease: the next driver does not wait for its expiry.
-    expect(run('pool', 'scale', 'workers', '--to', '1').out).toBe('pool workers has 1 machines\n');
+    expect(run('pool', 'scale', 'workers', '--to', '1').out).toBe('pool workers has 1 machine\n');
   }, 120_000);
 
   it('recovers after SIGKILL, and carries out requests of the command line', async () => {

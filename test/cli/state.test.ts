@@ -7,11 +7,20 @@ import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
 import { aFolder, pvescaler } from '../support/pvescaler.ts';
 
+const PLACEMENT = {
+  region: 'lab',
+  host: 'pve1',
+  vmId: 1_250,
+  name: 'worker-1',
+  diskStorage: 'local-lvm',
+  addresses: [],
+};
+
 async function aDatabase(): Promise<string> {
   const path = join(aFolder(), 'state.db');
   const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
   const id = aMachineId(1);
-  await store.machines.create(id, aMachine({ id, phase: 'booting' }));
+  await store.machines.create(id, aMachine({ id, phase: 'booting', placement: PLACEMENT }));
   await store.intents.create('i', anIntent({ id: 'i', state: 'open' }));
   await store.leases.acquire({ name: 'reconcile', holder: 'test', durationMs: 3_600_000 });
   await store.journal.append({
@@ -49,6 +58,21 @@ describe('pvescaler state', () => {
       JSON.parse(pvescaler(['state', 'journal', '--state', path, '--json']).out),
     ).toMatchObject({ reason: 'HostFull' });
     expect(pvescaler(['state', 'journal', '--state', path, '--limit', '0']).exitCode).toBe(2);
+  });
+
+  it('finds the journal of a machine by its name, its id, or the first characters of the id', async () => {
+    const path = await aDatabase();
+    const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
+    const id = aMachineId(1);
+    const entry = { at: 0, kind: 'did', reason: 'MachineReady', message: 'it is ready' } as const;
+    await store.journal.append({ ...entry, subject: { machine: id } });
+    await store.journal.append({ ...entry, subject: { machine: 'removed-long-ago' } });
+    await store.close();
+    for (const text of [id, id.slice(0, 8), PLACEMENT.name, 'removed-long-ago']) {
+      const { out } = pvescaler(['state', 'journal', '--state', path, '--machine', text]);
+      expect(out.trim().split('\n')).toHaveLength(1);
+      expect(out).toContain('MachineReady');
+    }
   });
 
   it('creates no database, and rejects a file that is not one', () => {

@@ -39,7 +39,7 @@ it('pool scale creates and deletes machines, machines shows them, and orphans fi
   await watched.until((machines) => machines.length === 3);
   expect(run('machine', 'delete', first!.id.slice(0, 8))).toMatchObject({
     exitCode: 0,
-    out: '1 machines are gone\n',
+    out: '1 machine is gone\n',
   });
   await watched.until((machines) => machines.length === 2);
   expect(watched.lines.some((line) => line.includes('"deleting"'))).toBe(true);

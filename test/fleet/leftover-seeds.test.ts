@@ -72,7 +72,7 @@ it('a seed that cannot be deleted is reported by pool scale and removed by orpha
   const lab = await startLab();
   lab.sim.faults.add(PERMISSION_DENIED);
   const up = await lab.run('pool', 'scale', 'workers', '--to', '1');
-  expect(up.out).toBe('pool workers has 1 machines\n');
+  expect(up.out).toBe('pool workers has 1 machine\n');
   expect(up.err).toMatch(/cannot delete the seeds of ready machines: shared:iso\//);
   expect(up.err).toContain('Datastore.Allocate');
   expect(up.err).toContain('[TASK_FAILED]');

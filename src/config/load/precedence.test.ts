@@ -281,13 +281,14 @@ describe('location of the config file', () => {
     });
   });
 
-  it('may be missing at the default path', async () => {
+  it('may be missing at the default path; without a valid config the tried paths are named', async () => {
     const result = await readConfig({
       ...input,
       path: undefined,
       readFile: () => Promise.resolve(undefined),
     });
     expect(result.problems.map(({ message }) => message)).toEqual([
+      "no config file was found: --config is not given, none of PVESCALER_CONFIG, PROVIDER_CONFIG, SCALER_CONFIG_PATH is set, and /etc/pvescaler/config.yaml does not exist; 'pvescaler config init' writes a first one",
       "no Proxmox cluster is configured; add at least one region to 'proxmox'",
     ]);
   });

@@ -2,6 +2,7 @@
 // Locates and reads the config file through a reader function.
 import { InvalidConfig } from '../../ports/errors.ts';
 import { CONFIG_PATH_VARIABLES } from '../overrides/variables.ts';
+import type { Problem } from '../problem.ts';
 import { mayBeToken } from '../secrets/detect-secret.ts';
 import { type LoadInput, type LoadResult, loadConfig } from './load-config.ts';
 
@@ -40,7 +41,17 @@ export async function readConfig(input: ReadInput): Promise<LoadResult> {
   // A file that was named must exist. Without a named file, variables may set everything.
   if (text === undefined && namedBy !== undefined)
     throw unreadableConfigError(path, namedBy, 'ENOENT');
-  return loadConfig({ ...input, file: text === undefined ? undefined : { path, text } });
+  if (text !== undefined) return loadConfig({ ...input, file: { path, text } });
+  const result = await loadConfig({ ...input, file: undefined });
+  return result.ok ? result : { ...result, problems: [missingFile(path), ...result.problems] };
+}
+
+function missingFile(path: string): Problem {
+  const variables = CONFIG_PATH_VARIABLES.join(', ');
+  return {
+    ...{ file: 'config', line: 0, col: 0, path: '', severity: 'error' },
+    message: `no config file was found: --config is not given, none of ${variables} is set, and ${path} does not exist; 'pvescaler config init' writes a first one`,
+  };
 }
 
 function errorCode(cause: unknown): string | undefined {

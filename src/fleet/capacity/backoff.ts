@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool whose new machines keep failing creates none for a while, longer after each failure.
+import { formatCount } from '../../model/format-text.ts';
 import type { PoolBackoff } from '../../model/pool.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { FleetSettings } from '../context/settings.ts';
@@ -28,7 +29,7 @@ export async function backOff(
     kind: 'refused',
     subject: { pool },
     reason: 'PoolBackedOff',
-    message: `pool ${pool} creates no machine for ${seconds} s after ${failures} failures in a row: ${error.message}`,
+    message: `pool ${pool} creates no machine for ${seconds} s after ${formatCount(failures, 'failure')} in a row: ${error.message}`,
     numbers: { failures, seconds },
   });
 }

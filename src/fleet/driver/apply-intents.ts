@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies requests to the records: afterwards each machine's record says what is to become of it, and the intent is
 // done. Applying an intent twice has the effect of applying it once.
+import { formatCount } from '../../model/format-text.ts';
 import {
   type CreateIntent,
   type Intent,
@@ -59,7 +60,7 @@ async function applyIntent(
     kind: 'did',
     subject: { pool: intent.pool },
     reason: REASONS[intent.kind],
-    message: `${VERBS[intent.kind]} ${intent.machines.length} machines of pool ${intent.pool}, requested by ${intent.requestedBy}: ${intent.reason}`,
+    message: `${VERBS[intent.kind]} ${formatCount(intent.machines.length, 'machine')} of pool ${intent.pool}, requested by ${intent.requestedBy}: ${intent.reason}`,
     numbers: { machines: intent.machines.length },
   });
 }
