@@ -24,7 +24,7 @@ export function addConfigInit(parent: Command, { context }: CommandHost): void {
       const { starterConfig } = await import('../config/index.ts');
       await writeResult(
         context,
-        starterConfig({ full: options.full === true, mode: options.mode ?? 'standalone' }),
+        starterConfig({ full: options.full === true, mode: options.mode ?? 'externalgrpc' }),
         options,
       );
     });

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { Command } from 'commander';
+import { formatCount } from '../model/format-text.ts';
 import {
   type ConfigOptions,
   readConfigFor,
@@ -37,18 +39,11 @@ async function validate(
     return;
   }
   if (!result.ok) return reportConfigErrors(host, result.problems);
-  const { renderProblems } = await import('../config/index.ts');
+  const { describePlannedKey, renderProblems } = await import('../config/index.ts');
   context.err(renderProblems(result.problems));
   const { pools, regions } = result.config;
   context.out(
     `valid: ${formatCount(pools.length, 'pool')} in ${formatCount(Object.keys(regions).length, 'region')}\n`,
   );
-  if (result.planned.length > 0) {
-    const features = [...new Set(result.planned.map(({ feature }) => feature))];
-    context.err(`Configured, but not in this release: ${features.join(', ')}.\n`);
-  }
-}
-
-function formatCount(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+  for (const key of result.planned) context.err(`warning: ${describePlannedKey(key)}\n`);
 }

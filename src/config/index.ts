@@ -31,7 +31,7 @@ export {
 export { type ReadInput, readConfig } from './load/read-config.ts';
 export type { FlagValue } from './overrides/apply-overrides.ts';
 export type { ValueOrigin } from './overrides/origin.ts';
-export type { PlannedKey } from './planned-keys.ts';
+export { describePlannedKey, type PlannedKey } from './planned-keys.ts';
 export { type Problem, renderProblems, type Severity } from './problem.ts';
 export { renderJsonSchema } from './reference/json-schema.ts';
 export { renderConfigReference } from './reference/markdown.ts';

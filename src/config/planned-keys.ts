@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys that are parsed and validated, but whose feature is not in this release. `serve` and `config
 // validate` report those that a config sets. Remove a row when its feature is released.
-import { type ConfigPath, valueAt } from './config-path.ts';
+import { type ConfigPath, formatConfigPath, valueAt } from './config-path.ts';
 
 export interface PlannedKey {
   /** As written in the file: `grpc`, `pools[0].schedules`. */
@@ -10,20 +10,32 @@ export interface PlannedKey {
 }
 
 interface PlannedRow {
-  /** `*` stands for every region or pool. */
+  /** `*` stands for every region, template or pool. */
   readonly prefix: readonly string[];
   readonly feature: string;
+  /** The value that needs no such feature. */
+  readonly supported?: string;
 }
 
+const AUTOSCALER = 'the standalone autoscaler';
+const TEMPLATE_BUILD = 'building templates';
+
 export const PLANNED_KEYS: readonly PlannedRow[] = [
-  { prefix: ['http', 'dashboard'], feature: 'the dashboard' },
-  { prefix: ['ssh'], feature: 'SSH access to machines' },
-  { prefix: ['readiness'], feature: 'vm create' },
-  { prefix: ['autoscaler'], feature: 'the standalone autoscaler' },
-  { prefix: ['pools', '*', 'scaleUp'], feature: 'the standalone autoscaler' },
-  { prefix: ['pools', '*', 'scaleDown'], feature: 'the standalone autoscaler' },
-  { prefix: ['pools', '*', 'headroom'], feature: 'the standalone autoscaler' },
-  { prefix: ['pools', '*', 'schedules'], feature: 'the standalone autoscaler' },
+  { prefix: ['mode'], feature: AUTOSCALER, supported: 'externalgrpc' },
+  { prefix: ['http', 'dashboard'], feature: 'the dashboard', supported: 'off' },
+  { prefix: ['intervals', 'scan'], feature: AUTOSCALER },
+  { prefix: ['proxmox', '*', 'transport'], feature: 'SSH to Proxmox hosts', supported: 'rest' },
+  ...['image', 'cpu', 'memory', 'disk', 'packages', 'storage', 'bridge'].map((key) => ({
+    prefix: ['templates', '*', key],
+    feature: TEMPLATE_BUILD,
+  })),
+  { prefix: ['ssh', 'privateKeyFile'], feature: 'creating single VMs' },
+  { prefix: ['readiness'], feature: 'creating single VMs' },
+  { prefix: ['autoscaler'], feature: AUTOSCALER },
+  ...['priority', 'scaleUp', 'scaleDown', 'headroom', 'schedules'].map((key) => ({
+    prefix: ['pools', '*', key],
+    feature: AUTOSCALER,
+  })),
 ];
 
 /** The planned keys that this config sets. Takes the tree before defaults. */
@@ -31,10 +43,10 @@ export function findPlannedKeys(
   tree: unknown,
   rows: readonly PlannedRow[] = PLANNED_KEYS,
 ): readonly PlannedKey[] {
-  return rows.flatMap(({ prefix, feature }) =>
+  return rows.flatMap(({ prefix, feature, supported }) =>
     expandWildcards(tree, prefix)
-      .filter((path) => isSet(valueAt(tree, path)))
-      .map((path) => ({ path: path.map(String).join('.'), feature })),
+      .filter((path) => isSet(valueAt(tree, path)) && valueAt(tree, path) !== supported)
+      .map((path) => ({ path: formatConfigPath(path), feature })),
   );
 }
 
@@ -57,4 +69,8 @@ function childPaths(tree: unknown, path: ConfigPath): readonly ConfigPath[] {
 function isSet(value: unknown): boolean {
   if (value === undefined || value === null) return false;
   return typeof value !== 'object' || Object.keys(value).length > 0;
+}
+
+export function describePlannedKey({ path, feature }: PlannedKey): string {
+  return `${path} has no effect: ${feature} is not in this release`;
 }

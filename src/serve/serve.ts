@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process, any mode. The health server starts first, so that probes report why the process is not ready.
-import type { LoadedConfig } from '../config/index.ts';
+import { describePlannedKey, type LoadedConfig } from '../config/index.ts';
 import { asPvescalerError, Cancelled, UnsupportedVersion } from '../ports/errors.ts';
 import {
   findMissingAccess,
@@ -211,7 +211,5 @@ async function startHealthServer(daemon: Daemon) {
 }
 
 function warnAboutPlannedKeys({ loaded, telemetry }: Daemon): void {
-  for (const { path, feature } of loaded.planned) {
-    telemetry.log.warn(`${path} has no effect: ${feature} is not in this release`);
-  }
+  for (const key of loaded.planned) telemetry.log.warn(describePlannedKey(key));
 }

@@ -535,4 +535,28 @@ describe('the effective config', () => {
     expect(paths).not.toContain('log');
     expect(new Set(paths).size).toBe(paths.length);
   });
+
+  const plannedIn = (text: string) => {
+    const loaded = loadText(`${VALID}${text}`);
+    return loaded.ok ? loaded.planned.map(({ path }) => path) : [];
+  };
+
+  it.each([
+    ['mode: standalone\n', ['mode']],
+    ['mode: externalgrpc\ngrpc: { insecure: true }\n', []],
+    ['http: { dashboard: ":9000" }\n', ['http.dashboard']],
+    ['http: { dashboard: off }\n', []],
+    ['http: { dashboard: "off" }\n', []],
+    ['intervals: { scan: 15s, reconcile: 10s }\n', ['intervals.scan']],
+    [
+      'templates: { base: { name: base, image: jammy, cpu: 2 } }\n',
+      ['templates.base.image', 'templates.base.cpu'],
+    ],
+    ['templates: { base: { name: base, id: 9000 } }\n', []],
+    ['ssh: { user: me, publicKeyFiles: [a.pub] }\n', []],
+    ['ssh: { user: me, privateKeyFile: key }\n', ['ssh.privateKeyFile']],
+    ['readiness: { timeout: 60s }\n', ['readiness']],
+  ])('reports of %j the keys without effect: %j', (text, expected) => {
+    expect(plannedIn(text)).toEqual(expected);
+  });
 });

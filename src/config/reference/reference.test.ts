@@ -21,7 +21,7 @@ const schema: unknown = JSON.parse(renderJsonSchema());
 
 describe('example configs', () => {
   it('exist', () => {
-    expect(examples.length).toBeGreaterThanOrEqual(6);
+    expect(examples.length).toBeGreaterThanOrEqual(5);
   });
 
   it.each(examples)('%s is valid without warnings', (_, text) => {

@@ -94,7 +94,7 @@ export const httpSchema = section({
   metrics: key(z.boolean().prefault(true), 'Serve `/metrics` on the health listener.'),
   dashboard: key(
     listenAddressOrOff().prefault('127.0.0.1:8081'),
-    'Address of the dashboard and JSON API. They have no authentication: keep them on loopback or behind an authenticating proxy.',
+    'Not in this release, except `off`. Address of the dashboard and JSON API, which have no authentication: keep them on loopback or behind an authenticating proxy.',
   ),
 });
 

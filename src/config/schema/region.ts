@@ -139,7 +139,7 @@ export const regionSchema = z.strictObject({
       ])
       .prefault('rest')
       .meta({ 'x-forms': '`rest`, or a mapping with the key `ssh`' }),
-    'How pvescaler connects to Proxmox: the REST API, or `qm` and `pvesh` over SSH.',
+    'How pvescaler connects to Proxmox: the REST API. `qm` and `pvesh` over SSH are not in this release.',
   ),
   hosts: key(
     section({

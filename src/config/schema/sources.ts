@@ -72,10 +72,7 @@ export const templateSchema = z.strictObject({
     'VM id of the template; with local storage, one per host: `{ pve1: 9000, pve2: 9001 }`.',
     { replaces: { 'vm-plan': 'vm_template.id' } },
   ),
-  image: key(
-    nonEmptyText().optional(),
-    'Image from which `pvescaler template build` creates the template.',
-  ),
+  image: key(nonEmptyText().optional(), 'Image from which the template is built.'),
   cpu: key(wholeNumber(1, CPU_MAX).prefault(1), 'vCPUs of the template.', {
     replaces: { 'vm-plan': 'vm_template.base_cpus' },
   }),
@@ -134,23 +131,15 @@ export const guestSshSchema = section({
     },
   ),
   publicKeyFiles: key(z.array(filePath()).prefault([]), 'Files with SSH public keys.'),
-  privateKeyFile: key(
-    filePath().optional(),
-    'Private key that `vm create` uses to check SSH access to a new machine.',
-    {
-      defaultText: 'no SSH check',
-    },
-  ),
+  privateKeyFile: key(filePath().optional(), 'Private key to check SSH access to a new VM.', {
+    defaultText: 'no SSH check',
+  }),
 });
 
 export const readinessSchema = section({
-  timeout: key(
-    duration({ min: '1s' }).prefault('300s'),
-    'Maximum time that `vm create` waits for a new VM.',
-    {
-      replaces: { 'vm-plan': 'readiness_check.timeout_seconds' },
-    },
-  ),
+  timeout: key(duration({ min: '1s' }).prefault('300s'), 'Maximum time to wait for a new VM.', {
+    replaces: { 'vm-plan': 'readiness_check.timeout_seconds' },
+  }),
   agentInterval: key(
     duration({ min: '1s' }).prefault('15s'),
     'Interval between two calls to the guest agent.',

@@ -3,6 +3,7 @@
 // `config show` use it, so that none of them depends on the internals of the validation library.
 import * as z from 'zod';
 import type { ConfigPath } from '../config-path.ts';
+import { PLANNED_KEYS } from '../planned-keys.ts';
 import type { SourceSystem } from '../source-systems.ts';
 import { configSchema } from './index.ts';
 
@@ -31,8 +32,25 @@ let tree: SchemaNode | undefined;
 /** Created at first use, because validating a correct file does not need it. */
 export function schemaTree(): SchemaNode {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type has key words we never get
-  tree ??= z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as SchemaNode;
+  tree ??= markPlanned(
+    z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as SchemaNode,
+  );
   return tree;
+}
+
+/** A key of which one value is supported says so in its own description. */
+function markPlanned(root: SchemaNode): SchemaNode {
+  for (const { prefix, supported } of PLANNED_KEYS) {
+    if (supported !== undefined) continue;
+    let nodes: readonly { description?: string }[] = [root];
+    for (const step of prefix) {
+      nodes = (nodes as readonly SchemaNode[])
+        .flatMap(expandForms)
+        .flatMap((node) => findChild(node, step === '*' && node.items !== undefined ? 0 : step));
+    }
+    for (const node of nodes) node.description = `Not in this release. ${node.description ?? ''}`;
+  }
+  return root;
 }
 
 /** Every schema node at this path; several when the value has several forms. */

@@ -33,7 +33,7 @@ proxmox:
   lab:                                        # name of the region, part of provider ids
     endpoints: ["https://pve1.example:8006"]  # CHANGE: one or more hosts of the cluster
     token:
-      id: "pvescaler@pve!k8s"                 # CHANGE: user@realm!name
+      id: "pvescaler@pve!server"              # CHANGE: user@realm!name
       secretFile: /etc/pvescaler/token        # CHANGE: file with the secret of the token, mode 600
     tls:
       caFile: /etc/pvescaler/pve-root-ca.pem  # CHANGE: /etc/pve/pve-root-ca.pem of a host
@@ -67,8 +67,8 @@ pools:
 `;
 
 export function starterConfig(options: StarterOptions = {}): string {
-  const mode = options.mode ?? 'standalone';
-  const head = `${HEAD}mode: ${mode}\n`;
+  const mode = options.mode ?? 'externalgrpc';
+  const head = mode === 'externalgrpc' ? `${HEAD}mode: ${mode}\n` : HEAD;
   const text = `${head}${mode === 'externalgrpc' ? GRPC : ''}${BODY}`;
   return options.full === true ? `${text}\n${renderAllKeysAsComments()}` : text;
 }

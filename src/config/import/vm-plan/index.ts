@@ -38,6 +38,6 @@ export function mapVmPlan(context: ImportContext, tree: SourceTree): void {
   context.writer.note(
     { path: 'pools' },
     'action-required',
-    'the plan describes VMs that are created manually; `pvescaler template` and `pvescaler vm` work with this file, add a pool to enable scaling',
+    'the plan describes VMs that are created manually, which this release does not do; add a pool to let pvescaler create machines',
   );
 }
