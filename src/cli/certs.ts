@@ -100,8 +100,11 @@ async function writePair(
 
 function describeFiles(folder: string, hadCa: boolean): string {
   return `${hadCa ? 'Used the CA in' : 'Created a CA in'} ${folder}; keep ca.key secret.
-In the config: grpc: { tls: { cert: ${folder}/server.crt, key: ${folder}/server.key, clientCa: ${folder}/ca.crt } }
-Cloud-config of the Cluster Autoscaler, with ca.crt, client.crt and client.key mounted at /etc/pvescaler:
+In the config, on this machine: grpc: { tls: { cert: ${folder}/server.crt, key: ${folder}/server.key, clientCa: ${folder}/ca.crt } }
+For the manifests in deploy/:
+  kubectl -n pvescaler create secret generic pvescaler-server-tls --from-file=tls.crt=${folder}/server.crt --from-file=tls.key=${folder}/server.key --from-file=ca.crt=${folder}/ca.crt
+  kubectl -n pvescaler create secret generic cluster-autoscaler-client-tls --from-file=tls.crt=${folder}/client.crt --from-file=tls.key=${folder}/client.key --from-file=ca.crt=${folder}/ca.crt
+Cloud-config of the Cluster Autoscaler, with the second Secret mounted at /etc/cluster-autoscaler/tls:
 `;
 }
 
@@ -109,9 +112,9 @@ Cloud-config of the Cluster Autoscaler, with ca.crt, client.crt and client.key m
 function cloudConfig(host: string, port: number): string {
   const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
   return `address: "${address}"
-cert: /etc/pvescaler/client.crt
-key: /etc/pvescaler/client.key
-cacert: /etc/pvescaler/ca.crt
+cert: /etc/cluster-autoscaler/tls/tls.crt
+key: /etc/cluster-autoscaler/tls/tls.key
+cacert: /etc/cluster-autoscaler/tls/ca.crt
 grpc_timeout: 15s
 `;
 }
