@@ -59,7 +59,13 @@ async function openDatabase(path: string): Promise<OpenedStore> {
 }
 
 async function openOrCreateStore(path: string): Promise<OpenedStore> {
-  await systemFiles.createFolder(dirname(path));
+  await systemFiles.createFolder(dirname(path)).catch((cause: unknown) => {
+    throw new StoreUnusable(
+      'STORE_READ_ONLY',
+      `the folder of the state database ${path} cannot be created: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
+  });
   return openDatabase(path);
 }
 

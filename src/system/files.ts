@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+
+import type { FileHandle } from 'node:fs/promises';
+import { access, mkdir, open, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** The files of this machine. New files are readable by their owner only: some contain keys. */
@@ -9,17 +11,24 @@ export const systemFiles = {
     return readFile(path, 'utf8').catch(returnOn('ENOENT', undefined));
   },
 
-  /** Creates missing folders. */
+  /** Creates missing folders. A file that is overwritten gets the permissions of a new one before its text. */
   async write(
     path: string,
     text: string,
     { overwrite }: { readonly overwrite: boolean },
   ): Promise<'written' | 'exists-already'> {
-    await mkdir(dirname(path), { recursive: true });
-    return writeFile(path, text, { flag: overwrite ? 'w' : 'wx', mode: 0o600 }).then(
-      () => 'written',
-      returnOn('EEXIST', 'exists-already'),
+    await createFolder(dirname(path));
+    const file = await open(path, overwrite ? 'w' : 'wx', FILE_MODE).catch(
+      returnOn('EEXIST', undefined),
     );
+    if (file === undefined) return 'exists-already';
+    try {
+      if (overwrite) await restrict(file);
+      await file.writeFile(text);
+    } finally {
+      await file.close();
+    }
+    return 'written';
   },
 
   exists(path: string): Promise<boolean> {
@@ -34,10 +43,27 @@ export const systemFiles = {
     return { text, mode };
   },
 
-  async createFolder(path: string): Promise<void> {
-    await mkdir(path, { recursive: true });
-  },
+  createFolder,
 };
+
+const FILE_MODE = 0o600;
+const FOLDER_MODE = 0o700;
+
+/** Devices, pipes and files of other users keep their permissions. */
+async function restrict(file: FileHandle): Promise<void> {
+  if ((await file.stat()).isFile()) await file.chmod(FILE_MODE).catch(returnOn('EPERM', undefined));
+}
+
+/** With its parents. Node's recursive mkdir never returns below /proc. */
+async function createFolder(path: string): Promise<void> {
+  const found = await stat(path).catch(returnOn('ENOENT', undefined));
+  if (found?.isDirectory() === true) return;
+  if (found !== undefined) {
+    throw Object.assign(new Error(`${path} is not a folder`), { code: 'ENOTDIR' });
+  }
+  await createFolder(dirname(path));
+  await mkdir(path, { mode: FOLDER_MODE }).catch(returnOn('EEXIST', undefined));
+}
 
 /** Returns `value` for errors with this code, and rethrows the others. */
 function returnOn<T>(code: string, value: T): (error: NodeJS.ErrnoException) => T {

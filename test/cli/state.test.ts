@@ -88,3 +88,23 @@ describe('pvescaler state', () => {
     expect(readFileSync(other, 'utf8')).toBe('my notes, not a database\n');
   });
 });
+
+describe('a state.path that cannot be used', () => {
+  it.each([
+    ['whose folder is a file', '/file/state.db'],
+    ['below /proc', undefined],
+  ])('%s is reported with its reason', (_what, below) => {
+    const folder = aFolder();
+    writeFileSync(join(folder, 'file'), '');
+    const config = pvescaler(['config', 'init']).out.replace(
+      'secretFile: /etc/',
+      'secretFile: /tmp/',
+    );
+    const file = join(folder, 'c.yaml');
+    writeFileSync(file, config);
+    const path = below === undefined ? '/proc/pvescaler/state.db' : `${folder}${below}`;
+    const { exitCode, err } = pvescaler(['orphans', '--config', file, '--state', path]);
+    expect(exitCode).toBe(13);
+    expect(err).toMatch(/the folder of the state database .* cannot be created/);
+  });
+});

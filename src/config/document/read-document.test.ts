@@ -60,8 +60,8 @@ describe('YAML syntax errors', () => {
 
   it('refuses too deep nesting and too large files', () => {
     expect(problems('['.repeat(20_000))).not.toEqual([]);
-    expect(problems('#'.repeat(4_000_001))).toEqual([
-      '1:1 the file is larger than 4 MB; this is not a config file',
+    expect(problems('#'.repeat(250_001))).toEqual([
+      '1:1 the file is larger than 250 kB; this is not a config file',
     ]);
   });
 

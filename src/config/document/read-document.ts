@@ -7,7 +7,8 @@ import { syntaxMessage } from './syntax-message.ts';
 import { ConfigTreeBuilder } from './tree-builder.ts';
 
 const MAX_SYNTAX_PROBLEMS = 20;
-const MAX_FILE_LENGTH = 4_000_000;
+/** Far above any real config. Each key costs a position, checks and perhaps a message. */
+const MAX_FILE_LENGTH = 250_000;
 
 /** Errors after which the document can still be used. */
 const RECOVERABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['TAG_RESOLVE_FAILED']);
@@ -22,7 +23,7 @@ export function readDocument(source: string): ParsedDocument {
   }
   if (text.length > MAX_FILE_LENGTH) {
     return failedDocument([
-      { line: 1, col: 1, message: 'the file is larger than 4 MB; this is not a config file' },
+      { line: 1, col: 1, message: 'the file is larger than 250 kB; this is not a config file' },
     ]);
   }
   try {

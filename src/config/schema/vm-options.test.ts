@@ -13,6 +13,9 @@ describe('vmOptions', () => {
     ['usb1', 'host=spice,usb3=1'],
     ['usb2', 'mapping=key,usb3=1'],
     ['efidisk0', 'local-lvm:1,efitype=4m'],
+    ['scsi2', 'file=local-lvm:8,iothread=1'],
+    ['sata1', 'local:iso/drivers.iso,media=cdrom'],
+    ['hostpci1', 'mapping=gpu,romfile=vbios.bin'],
     ['serial0', 'socket'],
   ] as const)('passes %s', (name, value) => {
     expect(checkVmOption(name, value).ok).toBe(true);
@@ -33,6 +36,20 @@ describe('vmOptions', () => {
       ok: false,
       problem:
         "names a device of one host; create a resource mapping in Proxmox and write 'mapping=<name>'",
+    });
+  });
+
+  it.each([
+    ['scsi1', 'local-lvm:vm-100-disk-0'],
+    ['scsi1', 'local-lvm:vm-100-disk-0,size=32G'],
+    ['sata2', 'iothread=1,file=local-lvm:vm-100-disk-0'],
+    ['virtio3', 'volume=local:100/vm-100-disk-0.qcow2'],
+    ['virtio3', 'local:100/vm-100-disk-0.qcow2,media=cdrom'],
+    ['efidisk0', 'local-lvm:base-9000-disk-1'],
+  ])('refuses a volume that may belong to another VM: %s: %s', (name, value) => {
+    expect(checkVmOption(name, value)).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining('names an existing volume') as unknown,
     });
   });
 
@@ -65,6 +82,8 @@ describe('vmOptions', () => {
       'must not contain an absolute path; use a storage volume instead',
     ],
     ['serial0', '/dev/ttyS0', 'must not contain an absolute path; use a storage volume instead'],
+    ['hostpci0', 'mapping=gpu,romfile=../../x', "must not contain '.' or '..' as a folder"],
+    ['scsi1', 'local:../../x', "must not contain '.' or '..' as a folder"],
     ['cpu', 'host\nargs: x', 'contains a line break'],
     ['cpu', ' ', 'is empty'],
     ['cores', 4, 'is set by pvescaler from size.cpu; remove it'],

@@ -42,7 +42,25 @@ function checkOptionValue(name: string, text: string, value: VmOptionValue): Par
   if (/(^|[,=:])\s*\//.test(text)) {
     return refused('must not contain an absolute path; use a storage volume instead');
   }
+  if (/(^|[,=:/])\s*\.\.?(\/|$)/.test(text)) {
+    return refused("must not contain '.' or '..' as a folder");
+  }
+  if (/^(scsi|sata|virtio|efidisk|tpmstate)\d/.test(name) && !isOwnVolume(text)) {
+    return refused(
+      "names an existing volume, which may belong to another VM and would be deleted with the machine; write '<storage>:<GiB>' for a new disk",
+    );
+  }
   return accepted(value);
+}
+
+/** A new disk, or an ISO image, which Proxmox never deletes with a VM. */
+function isOwnVolume(text: string): boolean {
+  const parts = text.split(',').map((part) => part.trim());
+  const isCdrom = parts.includes('media=cdrom');
+  const volumes = parts.flatMap((part) => /^(?:(?:file|volume)=)?([^=]*)$/.exec(part)?.[1] ?? []);
+  return volumes.every(
+    (volume) => /^[\w.-]+:\d+(\.\d+)?$/.test(volume) || (isCdrom && /^[\w.-]+:iso\//.test(volume)),
+  );
 }
 
 /** Whether the device is named by a resource mapping and not by an address. A USB port may also use SPICE. */
