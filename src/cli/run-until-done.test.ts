@@ -53,7 +53,7 @@ function reportPass(
     Object.entries(errors).map(([region, { message }]) => [region, message]),
   );
   events.onPass?.({ stale, errors, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
-  events.onPassEnd?.();
+  events.onPassEnd?.('success');
 }
 
 /** A fleet that another process drives for `otherForMs`, and then this one. */

@@ -20,6 +20,7 @@ export function addServe(parent: Command, host: CommandHost): void {
     const { renderProblems } = await import('../config/index.ts');
     context.err(renderProblems(result.problems));
     const { serve } = await import('../serve/index.ts');
-    await serve(context, result);
+    const failure = await serve(context, result);
+    if (failure !== undefined) host.exitWith(failure.externalCodes.exitCode);
   });
 }

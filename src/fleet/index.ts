@@ -16,7 +16,7 @@ export type {
   SourceSettings,
 } from './context/settings.ts';
 export type { PassReport } from './driver/reconcile-pass.ts';
-export type { DriverEvents, DriverOptions } from './driver/run-driver.ts';
+export type { DriverEvents, DriverOptions, PassOutcome } from './driver/run-driver.ts';
 export { createFleet, type Fleet } from './fleet.ts';
 export type { FleetView } from './records/record-cache.ts';
 export type { VmDecision, VmDecisionRequest } from './recovery/decide-vm.ts';

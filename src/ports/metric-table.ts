@@ -36,7 +36,7 @@ export const METRICS = {
   pvescaler_reconciles_total: metric({
     type: 'counter',
     labels: ['outcome'],
-    help: 'Reconcile passes of this process by outcome: `success`, or `error` when a pass ended early.',
+    help: 'Reconcile passes of this process by outcome: `success`; `incomplete` when a region could not be read; `error` when a pass ended early; `cancelled` when the lease was lost or the process stops.',
   }),
   pvescaler_reconcile_duration_seconds: metric({
     type: 'histogram',
@@ -47,7 +47,7 @@ export const METRICS = {
   pvescaler_view_age_seconds: metric({
     type: 'gauge',
     labels: ['source', 'region'],
-    help: 'Age of the last successful reading of a source (`proxmox`, `kubernetes`); nothing is decided on a stale one. `region` is empty for Kubernetes.',
+    help: 'Age of the last successful reading of a source (`proxmox`, `kubernetes`); nothing is decided on a stale one. Before the first reading, the time since this process drives. `region` is empty for Kubernetes.',
   }),
   pvescaler_machines: metric({
     type: 'gauge',

@@ -9,9 +9,14 @@ interface GaugeInput {
   /** Of this process; undefined before its first pass and on standby. */
   readonly lastPass: PassReport | undefined;
   readonly now: number;
+  readonly regions: readonly string[];
+  readonly hasCluster: boolean;
+  /** Wall clock at which this process began to drive; undefined on standby. */
+  readonly leadingSince: number | undefined;
 }
 
-export function setGauges(meters: Meters, { status, lastPass, now }: GaugeInput): void {
+export function setGauges(meters: Meters, input: GaugeInput): void {
+  const { status, now } = input;
   const { pools, removedPools, machines, openIntents } = status;
   meters.set('pvescaler_machines', machinesByPhase(pools, machines));
   meters.set('pvescaler_intents_open', [{ labels: {}, value: openIntents }]);
@@ -41,7 +46,7 @@ export function setGauges(meters: Meters, { status, lastPass, now }: GaugeInput)
     })),
   );
   setBackoff(meters, pools, now);
-  meters.set('pvescaler_view_age_seconds', viewAges(lastPass, now));
+  meters.set('pvescaler_view_age_seconds', viewAges(input));
 }
 
 function setBackoff(meters: Meters, pools: readonly PoolStatus[], now: number): void {
@@ -69,16 +74,14 @@ function machinesByPhase(pools: readonly PoolStatus[], machines: readonly Machin
   );
 }
 
-function viewAges(lastPass: PassReport | undefined, now: number) {
-  const regions = Object.entries(lastPass?.seenAt.regions ?? {}).map(([region, at]) => ({
-    labels: { source: 'proxmox', region },
-    value: (now - at) / 1_000,
-  }));
-  const cluster = lastPass?.seenAt.cluster;
-  return cluster === undefined
-    ? regions
-    : [
-        ...regions,
-        { labels: { source: 'kubernetes', region: '' }, value: (now - cluster) / 1_000 },
-      ];
+/** A source that was never read is as old as this process's time as driver, so that alerts have a series. */
+function viewAges({ lastPass, leadingSince, now, regions, hasCluster }: GaugeInput) {
+  const { regions: readAt = {}, cluster } = lastPass?.seenAt ?? {};
+  const sources = [
+    ...regions.map((region) => ({ source: 'proxmox', region, at: readAt[region] })),
+    ...(hasCluster ? [{ source: 'kubernetes', region: '', at: cluster }] : []),
+  ];
+  return sources.flatMap(({ source, region, at = leadingSince }) =>
+    at === undefined ? [] : [{ labels: { source, region }, value: (now - at) / 1_000 }],
+  );
 }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process, any mode. The health server starts first, so that probes report why the process is not ready.
 import { describePlannedKey, type LoadedConfig } from '../config/index.ts';
-import { asPvescalerError, Cancelled, UnsupportedVersion } from '../ports/errors.ts';
+import {
+  asPvescalerError,
+  Cancelled,
+  type PvescalerError,
+  UnsupportedVersion,
+} from '../ports/errors.ts';
 import {
   findMissingAccess,
   needsCluster,
@@ -28,17 +33,34 @@ interface Daemon {
   open: OpenFleet | undefined;
 }
 
-/** Runs until the context's signal aborts, or until the fleet or the front end fails. */
-export async function serve(context: ServeContext, loaded: LoadedConfig): Promise<void> {
+/** Runs until the context's signal aborts, or until the fleet or the front end fails; that error is logged and returned. */
+export async function serve(
+  context: ServeContext,
+  loaded: LoadedConfig,
+): Promise<PvescalerError | undefined> {
   const { config } = loaded;
   const telemetry = await context.adapters.openTelemetry(config.log);
   const { log, meters } = telemetry;
   const watchdog = new Watchdog({ clock: context.clock, log, meters });
   expectReads(Object.keys(config.regions), needsCluster(config), watchdog);
   const daemon: Daemon = { context, loaded, telemetry, watchdog, open: undefined };
+  try {
+    await runDaemon(daemon);
+    return undefined;
+  } catch (cause) {
+    const error = asPvescalerError(cause);
+    log.error('pvescaler cannot continue', { error });
+    return error;
+  } finally {
+    log.info('pvescaler stopped');
+  }
+}
+
+async function runDaemon(daemon: Daemon): Promise<void> {
+  const { context, loaded, telemetry } = daemon;
+  const { mode, pools, regions } = loaded.config;
   const health = await startHealthServer(daemon);
-  const { mode, pools, regions } = config;
-  log.info('pvescaler starts', {
+  telemetry.log.info('pvescaler starts', {
     version: context.version,
     mode,
     health: health?.url ?? 'off',
@@ -57,7 +79,6 @@ export async function serve(context: ServeContext, loaded: LoadedConfig): Promis
     }
   } finally {
     await health?.close();
-    log.info('pvescaler stopped');
   }
 }
 
@@ -197,7 +218,12 @@ async function startHealthServer(daemon: Daemon) {
   const read = async () => {
     const status = await daemon.open?.fleet.status();
     const now = context.clock.now();
-    if (status !== undefined) setGauges(meters, { status, lastPass: watchdog.lastPass, now });
+    const { lastPass, leadingSince } = watchdog;
+    if (status !== undefined) {
+      const hasCluster = daemon.open?.cluster !== undefined;
+      const names = Object.keys(loaded.config.regions);
+      setGauges(meters, { status, lastPass, leadingSince, now, regions: names, hasCluster });
+    }
     meters.set('pvescaler_ready', [{ labels: {}, value: Number(watchdog.readiness().ready) }]);
     meters.set('pvescaler_leader', [{ labels: {}, value: Number(watchdog.isLeading) }]);
     return telemetry.metrics.read();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import type { PassReport } from '../fleet/index.ts';
+import { Unreachable } from '../ports/errors.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { Log } from '../ports/log.ts';
 import { Watchdog } from './watchdog.ts';
@@ -10,9 +12,22 @@ function createWatchdog() {
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
   const log: Log = { debug: ignore, info: ignore, warn, error: ignore, with: () => log };
-  const meters = { add: ignore, observe: ignore, set: ignore };
-  return { clock, warnings, watchdog: new Watchdog({ clock, log, meters }) };
+  const counted: string[] = [];
+  const add = (name: string, labels: Readonly<Record<string, string>>) =>
+    void counted.push(`${name} ${labels['outcome']}`);
+  const observe = (name: string) => void counted.push(name);
+  const meters = { add, observe, set: ignore };
+  return { clock, warnings, counted, watchdog: new Watchdog({ clock, log, meters }) };
 }
+
+const REPORT: PassReport = {
+  stale: {},
+  errors: {},
+  undecided: [],
+  inProgress: 0,
+  nextPassAt: 0,
+  seenAt: { regions: {}, cluster: undefined },
+};
 
 describe('Watchdog.health', () => {
   it('fails after two minutes without a heartbeat of the driver loop', async () => {
@@ -35,7 +50,7 @@ describe('Watchdog.health', () => {
     expect(watchdog.health().healthy).toBe(true);
     await clock.advance(20_000);
     expect(watchdog.health().problems).toEqual(['the reconcile pass has run for 130 s']);
-    watchdog.events.onPassEnd?.();
+    watchdog.events.onPassEnd?.('success');
     expect(watchdog.health().healthy).toBe(true);
   });
 });
@@ -76,7 +91,40 @@ describe('Watchdog.readiness', () => {
   });
 });
 
+describe('Watchdog.readiness', () => {
+  it('shows as limits what the last pass could not read', () => {
+    const { watchdog } = createWatchdog();
+    const why = 'it has not answered for 12 s';
+    watchdog.events.onPass?.({ ...REPORT, stale: { lab: why }, clusterStale: 'no watch' });
+    expect(watchdog.readiness().limits).toEqual([
+      `Proxmox region lab cannot be read: ${why}`,
+      'Kubernetes cannot be read: no watch',
+    ]);
+    watchdog.events.onPass?.(REPORT);
+    expect(watchdog.readiness().limits).toEqual([]);
+  });
+});
+
 describe('Watchdog.events', () => {
+  it('counts every pass once, by outcome, with its duration', () => {
+    const { counted, watchdog } = createWatchdog();
+    for (const outcome of ['success', 'incomplete', 'error', 'cancelled'] as const) {
+      watchdog.events.onPassBegin?.();
+      watchdog.events.onError?.(new Unreachable('PVE_UNREACHABLE', 'no answer'));
+      watchdog.events.onPassEnd?.(outcome);
+      if (outcome === 'success' || outcome === 'incomplete') watchdog.events.onPass?.(REPORT);
+    }
+    const durations = counted.filter((each) => each === 'pvescaler_reconcile_duration_seconds');
+    const passes = counted.filter((each) => each.startsWith('pvescaler_reconciles_total'));
+    expect(durations).toHaveLength(4);
+    expect(passes.map((each) => each.split(' ')[1])).toEqual([
+      'success',
+      'incomplete',
+      'error',
+      'cancelled',
+    ]);
+  });
+
   it('warns that replicas must share a database when the driver uses another one', () => {
     const { warnings, watchdog } = createWatchdog();
     watchdog.events.onSeparateStore?.('other');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of the running process: is the driver loop alive, have Proxmox and Kubernetes been read, does this process
 // drive. `/healthz` and `/readyz` report it.
-import type { DriverEvents, PassReport } from '../fleet/index.ts';
+import type { DriverEvents, PassOutcome, PassReport } from '../fleet/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { PvescalerError } from '../ports/errors.ts';
 import type { Log } from '../ports/log.ts';
@@ -30,6 +30,8 @@ export class Watchdog {
   #lastError = '';
   #isStopping = false;
   isLeading = false;
+  /** Wall clock; undefined on standby. */
+  leadingSince: number | undefined;
   lastPass: PassReport | undefined;
   /** Set once the front end has started. */
   frontEndWaitsFor: () => readonly string[] = () => ['the front end: not started yet'];
@@ -96,7 +98,7 @@ export class Watchdog {
       this.recordHeartbeat();
       this.#passStartedAt = this.#options.clock.monotonic();
     },
-    onPassEnd: () => this.#endPass(),
+    onPassEnd: (outcome) => this.#endPass(outcome),
     onPass: (report) => this.#recordPass(report),
     onWaiting: (holder) => this.#logOtherDriver(holder),
     onSeparateStore: (holder) =>
@@ -108,18 +110,30 @@ export class Watchdog {
     onLeading: (isLeading) => this.#setLeading(isLeading),
   };
 
-  #endPass(): void {
+  #endPass(outcome: PassOutcome): void {
     const { clock, meters } = this.#options;
     const durationMs = clock.monotonic() - (this.#passStartedAt ?? clock.monotonic());
     meters.observe('pvescaler_reconcile_duration_seconds', {}, durationMs / 1_000);
+    meters.add('pvescaler_reconciles_total', { outcome });
     this.#passStartedAt = undefined;
     this.recordHeartbeat();
   }
 
   #recordPass(report: PassReport): void {
+    const regions = new Set([
+      ...Object.keys(this.lastPass?.stale ?? {}),
+      ...Object.keys(report.stale),
+    ]);
+    for (const region of regions)
+      this.#setReadLimit(`Proxmox region ${region}`, report.stale[region]);
+    this.#setReadLimit('Kubernetes', report.clusterStale);
     this.lastPass = report;
+    if (this.#lastError !== '') this.#options.log.info('reconcile passes succeed again');
     this.#lastError = '';
-    this.#options.meters.add('pvescaler_reconciles_total', { outcome: 'success' });
+  }
+
+  #setReadLimit(source: string, why: string | undefined): void {
+    this.setLimitation(source, why === undefined ? undefined : `${source} cannot be read: ${why}`);
   }
 
   #logOtherDriver(holder: string): void {
@@ -130,16 +144,17 @@ export class Watchdog {
 
   /** Logs an error that repeats only once. */
   #recordError(error: PvescalerError): void {
-    this.#options.meters.add('pvescaler_reconciles_total', { outcome: 'error' });
     const text = `${error.code} ${error.message}`;
     if (this.#lastError === text) return;
     this.#lastError = text;
-    this.#options.log.warn('the reconcile pass failed and is retried', { error });
+    const level = error.retry === 'backoff' ? 'warn' : 'error';
+    this.#options.log[level]('the reconcile pass failed and is retried', { error });
   }
 
   #setLeading(isLeading: boolean): void {
     if (this.isLeading === isLeading) return;
     this.isLeading = isLeading;
+    this.leadingSince = isLeading ? this.#options.clock.now() : undefined;
     this.#otherDriver = '';
     this.#options.log.info(
       isLeading ? 'this process now drives the fleet' : 'this process no longer drives the fleet',

@@ -1,20 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logs and counts every journal entry that passes through the store.
 import type { JournalEntry, JournalKind } from '../model/journal-entry.ts';
+import { ERROR_CODES, type ErrorClass } from '../ports/error-codes.ts';
 import type { Journal } from '../ports/journal.ts';
 import type { Log } from '../ports/log.ts';
 import type { Meters } from '../ports/meters.ts';
 import type { Store } from '../ports/store.ts';
 
-const LEVELS: Readonly<Record<JournalKind, 'info' | 'warn'>> = {
+type Level = 'info' | 'warn' | 'error';
+
+const LEVELS: Readonly<Record<JournalKind, Level>> = {
   did: 'info',
   saw: 'info',
   refused: 'warn',
   failed: 'warn',
 };
 
-/** Entries that need a person. */
-const ERROR_REASONS: ReadonlySet<string> = new Set(['LostMachinesHeld']);
+/** Other levels than that of the kind: 'error' where an operator must act, 'info' for ordinary waiting. */
+const LEVELS_BY_REASON: Readonly<Record<string, Level>> = {
+  LostMachinesHeld: 'error',
+  RegionRefused: 'error',
+  ViewStale: 'warn',
+  MachineLost: 'warn',
+  HOSTS_BUSY: 'info',
+};
+
+/** Failures that last until an operator acts. */
+const OPERATOR_CLASSES: ReadonlySet<string> = new Set<ErrorClass>([
+  'Unauthorized',
+  'InvalidConfig',
+  'UnsupportedVersion',
+  'Bug',
+]);
 
 export function withJournalTelemetry(
   store: Store,
@@ -43,6 +60,13 @@ export function withJournalTelemetry(
 }
 
 function logEntry({ kind, reason, message, subject, numbers }: JournalEntry, log: Log): void {
-  const level = ERROR_REASONS.has(reason) ? 'error' : LEVELS[kind];
-  log[level](message, { kind, reason, ...subject, ...(numbers && { numbers }) });
+  log[levelOf(kind, reason)](message, { kind, reason, ...subject, ...(numbers && { numbers }) });
+}
+
+/** A reason may be an error code. */
+function levelOf(kind: JournalKind, reason: string): Level {
+  const level = Object.hasOwn(LEVELS_BY_REASON, reason) ? LEVELS_BY_REASON[reason] : undefined;
+  if (level !== undefined) return level;
+  const error = Object.entries(ERROR_CODES).find(([code]) => code === reason)?.[1];
+  return error !== undefined && OPERATOR_CLASSES.has(error.class) ? 'error' : LEVELS[kind];
 }

@@ -199,8 +199,19 @@ describe('pvescaler serve', () => {
     const { port } = new URL(served.url);
     const { readFileSync, writeFileSync } = await import('node:fs');
     writeFileSync(path, readFileSync(path, 'utf8').replace('127.0.0.1:0', `127.0.0.1:${port}`));
-    const { exitCode, err } = run('serve');
-    expect(err).toMatch(/cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)/);
-    expect(exitCode).toBe(3);
+    const { exitCode, out, err } = run('serve');
+    expect({ exitCode, err }).toEqual({ exitCode: 3, err: '' });
+    const lines = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line);
+    expect(lines.find(({ level }) => level === 'error')).toMatchObject({
+      message: 'pvescaler cannot continue',
+      error: {
+        message: expect.stringMatching(
+          /cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)/,
+        ) as unknown,
+      },
+    });
   }, 60_000);
 });

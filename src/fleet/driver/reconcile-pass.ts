@@ -2,6 +2,7 @@
 // One pass over the whole fleet: read records, regions and cluster; adopt, apply intents, place, clean up. Machines are
 // added to the work queue and not reconciled here, so that a host that does not answer delays only its own.
 // Level-triggered: it decides from what is there, not from what happened before.
+import type { JournalSubject } from '../../model/journal-entry.ts';
 import { isPhaseSettled, type Machine, mayHaveVm } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
 import { backoffOf } from '../capacity/backoff.ts';
@@ -44,6 +45,8 @@ export interface PassReport {
   readonly stale: Readonly<Record<string, string>>;
   /** The errors of those whose read failed; a region that has not answered yet has none. */
   readonly errors: Readonly<Record<string, PvescalerError>>;
+  /** Why Kubernetes could not be read: nothing was decided by its Nodes. */
+  readonly clusterStale?: string | undefined;
   /** Regions with a VM that is being created and whose owner is not known yet. */
   readonly undecided: readonly string[];
   /** Machines that are neither ready nor over, and orphaned VMs that are being removed. */
@@ -72,7 +75,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const { state, queue } = parts;
   const { context, stale, errors } = await readAll(options, parts);
   parts.onContext(context);
-  await recordStale(context, stale);
+  await recordStale(context, stale, errors);
   await recordRemovedPools(context);
   await carryOutVmDecisions(context, parts.jobs);
   options.forecast.setAdopted(await adoptVms(context, parts.jobs));
@@ -98,6 +101,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   return {
     stale,
     errors,
+    clusterStale: staleReasonOf(context),
     undecided: [...context.undecided],
     inProgress: inProgress.length + state.orphanedVms,
     nextPassAt: nextPassAt(context, inProgress),
@@ -170,22 +174,42 @@ async function recordRemovedPools(context: ReconcileContext): Promise<void> {
 async function recordStale(
   context: ReconcileContext,
   stale: Readonly<Record<string, string>>,
+  errors: Readonly<Record<string, PvescalerError>>,
 ): Promise<void> {
-  const { clusterReading, state } = context;
-  for (const region of context.views.keys()) state.recorded.delete(`region ${region}`);
+  for (const region of context.views.keys()) {
+    await recordRecovery(context, `region ${region}`, { region });
+  }
   for (const [region, why] of Object.entries(stale)) {
+    const error = errors[region];
+    // Without an answer the reason only counts seconds.
+    if (error === undefined && context.state.recorded.has(`region ${region}`)) continue;
     await context.recordOnce(`region ${region}`, {
       kind: 'saw',
       subject: { region },
-      reason: 'ViewStale',
+      reason: error === undefined || error.retry === 'backoff' ? 'ViewStale' : 'RegionRefused',
       message: `region ${region} cannot be read, so nothing is decided there: ${why}`,
     });
   }
-  if (clusterReading.kind !== 'stale') return void state.recorded.delete('kubernetes');
-  await context.recordOnce('kubernetes', {
+  const why = staleReasonOf(context);
+  if (why === undefined) return recordRecovery(context, 'Kubernetes', {});
+  await context.recordOnce('Kubernetes', {
     kind: 'saw',
     subject: {},
     reason: 'ViewStale',
-    message: `Kubernetes cannot be read, so nothing is decided by its Nodes: ${clusterReading.why}`,
+    message: `Kubernetes cannot be read, so nothing is decided by its Nodes: ${why}`,
   });
+}
+
+async function recordRecovery(
+  context: ReconcileContext,
+  source: string,
+  subject: JournalSubject,
+): Promise<void> {
+  if (!context.state.recorded.delete(source)) return;
+  const message = `${source} can be read again`;
+  await context.record({ kind: 'saw', subject, reason: 'ViewRecovered', message });
+}
+
+function staleReasonOf({ clusterReading }: ReconcileContext): string | undefined {
+  return clusterReading.kind === 'stale' ? clusterReading.why : undefined;
 }

@@ -24,7 +24,7 @@ import { Reconciler } from './reconciler.ts';
 export interface DriverEvents {
   /** Before and after each pass of this process, however it ends. */
   readonly onPassBegin?: () => void;
-  readonly onPassEnd?: () => void;
+  readonly onPassEnd?: (outcome: PassOutcome) => void;
   /** After each pass of this process that succeeded. */
   readonly onPass?: (report: PassReport) => void;
   /** While another process is the driver. */
@@ -38,6 +38,9 @@ export interface DriverEvents {
   /** About every second between passes: a long silence means that the driver hangs. */
   readonly onHeartbeat?: () => void;
 }
+
+/** 'incomplete': a region could not be read. 'cancelled': the lease was lost, or the process stops. */
+export type PassOutcome = 'success' | 'incomplete' | 'error' | 'cancelled';
 
 interface DriverParts extends EngineOptions {
   readonly calls: CallsInProgress;
@@ -117,6 +120,10 @@ async function acquire(
     }
   }
   return undefined;
+}
+
+function isEnd(error: unknown, signal: AbortSignal): boolean {
+  return error instanceof LostLeadership || (error instanceof Cancelled && signal.aborted);
 }
 
 /** From acquiring the lease to its release or loss. */
@@ -303,17 +310,22 @@ class DriverTerm implements DriverLease {
     };
     this.#passStartedAt = this.#options.clock.monotonic();
     events.onPassBegin?.();
+    let outcome: PassOutcome = 'error';
     try {
-      return await this.#reconciler.pass(authority);
+      const report = await this.#reconciler.pass(authority);
+      outcome = Object.keys(report.stale).length === 0 ? 'success' : 'incomplete';
+      return report;
     } catch (error) {
-      if (error instanceof LostLeadership) return 'lost';
-      if (error instanceof Cancelled && signal.aborted) return undefined;
+      if (isEnd(error, signal)) {
+        outcome = 'cancelled';
+        return error instanceof LostLeadership ? 'lost' : undefined;
+      }
       if (!(error instanceof PvescalerError) || error.class === 'Bug') throw error;
       events.onError?.(error);
       return undefined;
     } finally {
       this.#passStartedAt = undefined;
-      events.onPassEnd?.();
+      events.onPassEnd?.(outcome);
     }
   }
 

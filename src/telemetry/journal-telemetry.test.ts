@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import type { JournalKind } from '../model/journal-entry.ts';
+import { MemoryStore } from '../ports/fakes/memory-store.ts';
+import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
+import type { Log } from '../ports/log.ts';
+import { withJournalTelemetry } from './journal-telemetry.ts';
+
+const ignore = () => undefined;
+
+async function levelOf(kind: JournalKind, reason: string): Promise<string | undefined> {
+  let logged: string | undefined;
+  const at = (level: string) => () => {
+    logged = level;
+  };
+  const log: Log = {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    with: () => log,
+  };
+  const store = withJournalTelemetry(new MemoryStore({ clock: new VirtualClock() }), {
+    log,
+    meters: { add: ignore, observe: ignore, set: ignore },
+  });
+  await store.journal.append({ at: 0, kind, subject: {}, reason, message: 'text' });
+  return logged;
+}
+
+describe('withJournalTelemetry', () => {
+  it.each([
+    ['saw', 'RegionRefused', 'error'],
+    ['saw', 'LostMachinesHeld', 'error'],
+    ['failed', 'PERMISSION_MISSING', 'error'],
+    ['failed', 'CONFIG_INVALID', 'error'],
+    ['saw', 'ViewStale', 'warn'],
+    ['saw', 'MachineLost', 'warn'],
+    ['refused', 'NO_HOST_FITS', 'warn'],
+    ['failed', 'TASK_FAILED', 'warn'],
+    ['refused', 'HOSTS_BUSY', 'info'],
+    ['saw', 'ViewRecovered', 'info'],
+    ['did', 'MachineReady', 'info'],
+  ] as const)('logs %s %s as %s', async (kind, reason, level) => {
+    expect(await levelOf(kind, reason)).toBe(level);
+  });
+});
