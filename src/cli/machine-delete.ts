@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import { formatCount } from '../model/format-text.ts';
 import type { MachineId } from '../model/machine.ts';
 import { NotOwned } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
@@ -60,6 +61,7 @@ async function deleteMachines(
     },
   });
   host.context.out(`${formatGone(ids.size)}\n`);
+  await reportReplacements(host, open, ids);
   await requireNoVmLeftBehind(open, ids);
 }
 
@@ -80,6 +82,22 @@ export async function requireNoVmLeftBehind(
   throw new NotOwned('VM_NOT_OWNED', left.join('; '), {
     hint: 'Run pvescaler orphans to list them.',
   });
+}
+
+/** The driver keeps the minimum; this command does not wait for the new machines. */
+async function reportReplacements(
+  host: CommandHost,
+  open: OpenFleet,
+  ids: ReadonlySet<MachineId>,
+): Promise<void> {
+  const { machines, pools } = await open.fleet.status();
+  const affected = new Set(machines.filter(({ id }) => ids.has(id)).map(({ pool }) => pool));
+  for (const { name, min, ready } of pools) {
+    if (!affected.has(name) || ready >= min) continue;
+    host.context.err(
+      `pool ${name} keeps a minimum of ${min}: ${formatCount(min - ready, 'machine')} will be replaced by pvescaler serve or the next command; to wait for that, run pvescaler pool scale ${name} --to ${min}\n`,
+    );
+  }
 }
 
 /** Another region need not be readable. A machine without a record may be in any region. */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import { formatAge } from '../model/format-text.ts';
-import type { Machine } from '../model/machine.ts';
+import { isPhaseSettled, type Machine } from '../model/machine.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { formatTable } from './format-table.ts';
+import { findLastError } from './progress.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface MachinesOptions extends ConfigOptions {
@@ -45,9 +46,10 @@ async function showMachines(
     const current = await open.store.revision();
     if (current !== revision) {
       const machines = await listMachines(open, options);
+      const errors = options.json === true ? new Map() : await findErrors(open, machines);
       // The revision also changes with leases and journal entries.
-      const text = JSON.stringify(machines);
-      if (text !== last) out(render(machines, host.context.clock.now(), options));
+      const text = JSON.stringify([machines, ...errors]);
+      if (text !== last) out(render(machines, errors, { now: clock.now(), options }));
       last = text;
     }
     revision = current;
@@ -64,14 +66,31 @@ async function listMachines(
   return machines.filter(({ phase }) => all === true || phase !== 'gone');
 }
 
-function render(machines: readonly Machine[], now: number, options: MachinesOptions): string {
-  if (options.json !== true) return renderTable(machines, now);
+type Errors = ReadonlyMap<string, string>;
+
+/** Why machines do not get on. */
+async function findErrors(open: OpenFleet, machines: readonly Machine[]): Promise<Errors> {
+  const errors = new Map<string, string>();
+  for (const machine of machines) {
+    if (isPhaseSettled(machine)) continue;
+    const error = await findLastError(open, machine);
+    if (error !== undefined) errors.set(machine.id, error);
+  }
+  return errors;
+}
+
+function render(
+  machines: readonly Machine[],
+  errors: Errors,
+  { now, options }: { readonly now: number; readonly options: MachinesOptions },
+): string {
+  if (options.json !== true) return renderTable(machines, errors, now);
   return options.watch === true
     ? `${JSON.stringify(machines)}\n`
     : `${JSON.stringify(machines, null, 2)}\n`;
 }
 
-function renderTable(machines: readonly Machine[], now: number): string {
+function renderTable(machines: readonly Machine[], errors: Errors, now: number): string {
   const rows = machines.map(({ id, pool, phase, phaseSince, placement, failure }) => [
     placement?.name ?? '-',
     pool,
@@ -80,9 +99,9 @@ function renderTable(machines: readonly Machine[], now: number): string {
     placement?.host ?? '-',
     placement === undefined ? '-' : String(placement.vmId),
     placement?.addresses.join(',') ?? '',
-    failure?.message ?? '',
+    failure?.message ?? errors.get(id) ?? '',
     id,
   ]);
-  const head = ['NAME', 'POOL', 'PHASE', 'SINCE', 'HOST', 'VM', 'ADDRESS', 'FAILURE', 'ID'];
+  const head = ['NAME', 'POOL', 'PHASE', 'SINCE', 'HOST', 'VM', 'ADDRESS', 'REASON', 'ID'];
   return formatTable([head, ...rows]);
 }

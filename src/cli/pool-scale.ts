@@ -135,7 +135,7 @@ export function failedMachinesError(
   const [first] = failed;
   const { code: cause = '', message: reason = 'no reason recorded' } = first?.failure ?? {};
   const code = isErrorCode(cause) ? cause : 'TASK_FAILED';
-  const message = `${failed.length} of ${requestedCount} machines failed: ${reason}`;
+  const message = `${failed.length} of ${formatCount(requestedCount, 'machine')} failed: ${reason}`;
   const hint = `${ERROR_CODES[code].hint} Run pvescaler machine show ${first?.id ?? ''} for the details.`;
   return deserializeError({ code, message, hint, facts: {} });
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import type { FleetStatus, PoolStatus, RemovedPool } from '../fleet/index.ts';
-import { countsTowardsTarget } from '../model/machine.ts';
+import { formatCount } from '../model/format-text.ts';
+import { countsTowardsTarget, type Machine } from '../model/machine.ts';
+import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { formatTable } from './format-table.ts';
+import { findLastError } from './progress.ts';
 import { withFleet } from './with-fleet.ts';
 
 export function addPools(parent: Command, host: CommandHost): void {
@@ -17,9 +20,13 @@ export function addPools(parent: Command, host: CommandHost): void {
     .action((options: ConfigOptions & { readonly json?: true }) =>
       withFleet(host, options, {
         access: 'read',
-        use: async ({ fleet }) => {
-          const status = await fleet.status();
-          host.context.out(options.json === true ? toJson(status) : render(status));
+        use: async (open) => {
+          const status = await open.fleet.status();
+          host.context.out(
+            options.json === true
+              ? toJson(status)
+              : render(status, await findWaiting(open, status.machines)),
+          );
         },
       }),
     );
@@ -46,7 +53,30 @@ function renderRemoved(pool: RemovedPool): readonly string[] {
   return [pool.name, String(target), countIn(pool, 'ready'), deleting, '0', '', text];
 }
 
-function render({ pools, removedPools }: FleetStatus): string {
+/** Why machines of a pool are not created yet, by pool. */
+async function findWaiting(
+  open: OpenFleet,
+  machines: readonly Machine[],
+): Promise<ReadonlyMap<string, string>> {
+  const waiting = new Map<string, string>();
+  for (const [pool, requested] of Map.groupBy(
+    machines.filter(({ phase }) => phase === 'requested'),
+    (machine) => machine.pool,
+  )) {
+    const [first] = requested;
+    const error = first === undefined ? undefined : await findLastError(open, first);
+    if (error !== undefined) {
+      const verb = requested.length === 1 ? 'waits' : 'wait';
+      waiting.set(pool, `${formatCount(requested.length, 'machine')} ${verb}: ${error}`);
+    }
+  }
+  return waiting;
+}
+
+function render(
+  { pools, removedPools }: FleetStatus,
+  waiting: ReadonlyMap<string, string>,
+): string {
   const rows = pools.map((pool) => [
     pool.name,
     String(pool.target),
@@ -54,21 +84,25 @@ function render({ pools, removedPools }: FleetStatus): string {
     String(pool.deleting),
     String(pool.failed),
     `${pool.min}-${pool.max}`,
-    remark(pool),
+    remark(pool, waiting.get(pool.name)),
   ]);
   const header = ['POOL', 'TARGET', 'READY', 'DELETING', 'FAILED', 'LIMITS', ''];
   return formatTable([header, ...rows, ...removedPools.map(renderRemoved)]);
 }
 
-function remark({ name, missing, lost, backoff }: PoolStatus): string {
+function remark(
+  { name, missing, lost, backoff }: PoolStatus,
+  waiting: string | undefined,
+): string {
   const remarks = [
-    ...(missing === 0 ? [] : [`VMs of ${missing} more machines are gone: see orphans`]),
+    ...(missing === 0 ? [] : [`VMs of ${formatCount(missing, 'more machine')} are gone: see orphans`]),
     ...(lost === undefined
       ? []
       : [
-          `${lost.machines.length} machines seem lost and are kept: see pool confirm-lost ${name} --dry-run`,
+          `${formatCount(lost.machines.length, 'machine')} ${lost.machines.length === 1 ? 'seems lost and is' : 'seem lost and are'} kept: see pool confirm-lost ${name} --dry-run`,
         ]),
     ...(backoff === undefined ? [] : [`backing off: ${backoff.message}`]),
+    ...(waiting === undefined ? [] : [waiting]),
   ];
   return remarks.join('; ');
 }

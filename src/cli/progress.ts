@@ -132,7 +132,7 @@ export async function describeUnfinished(
 }
 
 /** The newest refusal or failure of the machine's current phase. */
-async function findLastError(
+export async function findLastError(
   { store }: Pick<OpenFleet, 'store'>,
   { id, phaseSince }: Machine,
 ): Promise<string | undefined> {

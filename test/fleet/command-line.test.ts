@@ -140,3 +140,21 @@ it('pool scale, machine delete and orphans end with the reason when Proxmox cann
     });
   }
 }, 120_000);
+
+it('commands say what keeps a pool from shrinking or growing', async () => {
+  const { path, run } = await aLab({ min: 1 });
+  expect(run('pool', 'scale', 'workers', '--to', '0')).toMatchObject({
+    exitCode: 2,
+    err: expect.stringContaining('Lower limits.min of the pool') as unknown,
+  });
+  run('pool', 'scale', 'workers', '--to', '1');
+  const [machine] = JSON.parse(run('machines', '--json').out) as MachineJson[];
+  expect(run('machine', 'delete', machine!.placement.name)).toMatchObject({
+    exitCode: 0,
+    err: expect.stringContaining('pool workers keeps a minimum of 1') as unknown,
+  });
+  writeFileSync(path, readFileSync(path, 'utf8').replace('memory: 2Gi', 'memory: 500Gi'));
+  expect(run('pool', 'scale', 'workers', '--to', '3', '--timeout', '5s').exitCode).toBe(10);
+  expect(run('pools').out).toMatch(/machines? waits?: host pve1: .*; host pve2: /);
+  expect(run('machines').out).toMatch(/requested .*host pve1: /);
+}, 120_000);

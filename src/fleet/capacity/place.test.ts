@@ -5,6 +5,7 @@ import {
   addressesInUse,
   aTestFleet,
   machinesIn,
+  onePass,
   REASON,
   runPasses,
   untilAtRest,
@@ -67,5 +68,17 @@ describe('place', () => {
     const waiting = machines.find(({ phase }) => phase === 'requested');
     const recorded = await testFleet.store.journal.read({ machine: waiting?.id ?? '' });
     expect(recorded.filter(({ reason }) => reason === 'NO_HOST_FITS')).toHaveLength(1);
+  });
+});
+
+describe('a machine that no host can take', () => {
+  it('has a refusal that names every host', async () => {
+    const big = { cpu: 64, memoryBytes: 2 ** 40, diskBytes: 2 ** 34 };
+    const testFleet = aTestFleet(someSettings([aPool({ size: big })]));
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    const entries = await testFleet.store.journal.read({});
+    const refusal = entries.find(({ kind }) => kind === 'refused');
+    for (const host of ['pve1', 'pve2', 'pve3']) expect(refusal?.message).toContain(`host ${host}`);
   });
 });

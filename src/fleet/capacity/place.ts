@@ -2,13 +2,16 @@
 // requested → placed: chooses host, storage, VM id, name and addresses, one machine after the other, so that each sees
 // what the one before reserved. Creates nothing. A machine without a place stays requested, with the reason recorded.
 import { addressLeaseKey } from '../../model/address-lease.ts';
+import { formatCount } from '../../model/format-text.ts';
 import type { Host, HostStorage } from '../../model/host.ts';
 import type { Machine, MachineId, MachineSize, Phase, Placement } from '../../model/machine.ts';
 import {
   chooseHost,
   chooseVmId,
   DISK_PENDING_PHASES,
+  type HostDecision,
   highestTakenVmId,
+  type NotPlaced,
   nextFreeVmId,
   type Placed,
   type PlacementRequest,
@@ -87,7 +90,7 @@ async function placeIn(
   if (unread !== undefined) return unread;
   const source = sourceOf(context, where);
   const host = choose(context, machine, { ...where, source });
-  if (!host.placed) return host;
+  if (!host.placed) return { code: host.code, message: describeHosts(host) };
   const id = vmIdIn(context, where.view);
   if (!id.chosen) return id;
   const addresses = addressesFor(context, where, machine.id);
@@ -99,6 +102,21 @@ async function placeIn(
     addresses: addresses.addresses,
   });
   return undefined;
+}
+
+const MAX_NAMED_HOSTS = 4;
+
+/** The reason nearest to a placement, then one of each other host. */
+function describeHosts({ message, refusals }: NotPlaced): string {
+  const nearest = refusals.find((refusal) => refusal.message === message)?.host;
+  const byHost = Map.groupBy(
+    refusals.filter(({ host }) => host !== nearest),
+    ({ host }) => host,
+  );
+  const others = Array.from(byHost.values(), ([first]) => first?.message ?? '');
+  const named = [message, ...others].slice(0, MAX_NAMED_HOSTS);
+  const more = others.length + 1 - named.length;
+  return `${named.join('; ')}${more === 0 ? '' : `; and ${formatCount(more, 'more host')}`}`;
 }
 
 interface Decided {
@@ -156,7 +174,7 @@ function choose(
   context: ReconcileContext,
   machine: Machine,
   { region, view, pool, source }: PlacementScope & { readonly source: Source },
-): Placed | ({ readonly placed: false } & PlacementRefusal) {
+): HostDecision {
   const { createsPerHost: perHost, createsPerStorage: perStorage } = region.limits;
   const unreadHosts = findUnreadHosts(context, view);
   const inProgress = context.records.index.inPhase(...CREATION_PHASES);

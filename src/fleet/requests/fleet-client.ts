@@ -2,6 +2,7 @@
 // What front ends call: requests, and the records to read. Any number of clients may use one store, in threads and
 // processes of their own; the driver carries the requests out.
 
+import { formatCount } from '../../model/format-text.ts';
 import type { Intent } from '../../model/intent.ts';
 import type { MachineId, MachineSize } from '../../model/machine.ts';
 import {
@@ -146,7 +147,10 @@ class Requests {
     if (size < pool.limits.min) {
       throw new InvalidRequest(
         'REQUEST_INVALID',
-        `pool ${name} keeps at least ${pool.limits.min} machines`,
+        `pool ${name} keeps at least ${formatCount(pool.limits.min, 'machine')}`,
+        {
+          hint: `Lower limits.min of the pool in the config, and restart pvescaler serve if it runs, or scale to ${pool.limits.min}.`,
+        },
       );
     }
     const mayDiffer = size > 0 && this.#cache.index.membersOf(name).length > 0;
