@@ -132,6 +132,7 @@ function renderJoinScript(plan: JoinPlan, via: JoinVia): string {
     '',
     'finish() {',
     '  touch "$state/joined"',
+    ...indented(plan.afterJoin),
     ...removed.map((path) => `  rm -f ${path}`),
     `  systemctl disable ${JOIN_UNIT}`,
     '}',
@@ -142,10 +143,18 @@ function renderJoinScript(plan: JoinPlan, via: JoinVia): string {
     '  exit 0',
     'fi',
     '',
-    ...plan.script.split('\n').slice(0, -1),
+    ...linesOf(plan.script),
     'finish',
     'echo "joined"',
   );
+}
+
+function linesOf(text: string): string[] {
+  return text.split('\n').slice(0, -1);
+}
+
+function indented(text: string): string[] {
+  return linesOf(text).map((line) => `  ${line}`);
 }
 
 /** The join verifies the server's certificate. This only waits for a response, at most ten minutes. */

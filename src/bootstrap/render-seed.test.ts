@@ -77,7 +77,11 @@ describe('renderSeed', () => {
             content: (step.kind === 'run' && step.input) || '',
           })),
         ].find(({ path }) => path.endsWith('/usr/local/sbin/pvescaler-join'));
-        for (const { path } of holders) expect(script?.content).toContain(`rm -f ${path}\n`);
+        for (const { path } of holders) {
+          const isRemoved = script?.content.includes(`rm -f ${path}\n`);
+          const isReplaced = script?.content.includes(`mv -f ${path}.new ${path}\n`);
+          expect(isRemoved || isReplaced).toBe(true);
+        }
         for (const { command } of seed.agentSteps) expect(command.join(' ')).not.toContain(secret);
       }),
     );

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// k3s and RKE2: the program, a config file, and the token in a separate file that a config drop-in names. Once
-// the agent has its certificates it starts without a token, so token and drop-in are removed after the join. A
-// `token-file` setting that names a missing file would prevent the agent from starting.
+// k3s and RKE2: the program, a config file, and the token in a separate file. The agent needs a token at every
+// start, also when it has its certificates: after the join a token without a secret takes its place.
 import { formatLabels } from '../../model/labels.ts';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { formatTaint } from '../../model/taints.ts';
@@ -16,6 +15,7 @@ import {
 } from '../guest-file.ts';
 
 import type { Registration } from '../registration.ts';
+import { AGENT_TOKEN_SCRIPT, renderAgentTokenScript, renderTokenRemoval } from './agent-token.ts';
 import { isUrl, probeUrl, serverProblem, tokenProblem } from './join-parameters.ts';
 import type { JoinPlan, Recipe } from './join-plan.ts';
 import {
@@ -35,20 +35,24 @@ export const rancherRecipe: Recipe<RancherJoin> = (join, node) => {
   if (!settings.ok) return settings;
   const installed = planInstallation(join, distribution, node.architecture);
   const folder = `/etc/rancher/${distribution.name}`;
-  const config = agentConfig(join.server, node.registration, settings.value);
+  const config = agentConfig(join, node.registration, settings.value);
   const plan: JoinPlan = {
     files: [
       { path: `${folder}/config.yaml`, content: formatYaml(config), mode: '0600' },
       ...registriesFile(folder, join.registries),
       ...installed.files,
-    ],
-    secrets: [
+      agentDropIn(distribution),
+      {
+        path: AGENT_TOKEN_SCRIPT,
+        content: renderAgentTokenScript({
+          server: join.server,
+          caFile: serverCaFile(join.kind, config),
+        }),
+        mode: '0700',
+      },
       secretFile(TOKEN_FILE, `${join.token}\n`),
-      secretFile(
-        `${folder}/config.yaml.d/99-pvescaler-join.yaml`,
-        formatYaml({ 'token-file': TOKEN_FILE }),
-      ),
     ],
+    secrets: [],
     packages: installed.packages,
     script: joinLines(
       ...installed.script.split('\n').slice(0, -1),
@@ -57,6 +61,7 @@ export const rancherRecipe: Recipe<RancherJoin> = (join, node) => {
       `systemctl enable ${distribution.unit}.service`,
       `timeout ${START_TIMEOUT_SECONDS} systemctl start ${distribution.unit}.service`,
     ),
+    afterJoin: renderTokenRemoval(),
     services: [distribution.unit],
   };
   return accepted(plan);
@@ -83,13 +88,14 @@ function registriesFile(folder: string, content: string | undefined): GuestFile[
 }
 
 function agentConfig(
-  server: string,
+  { server }: RancherJoin,
   registration: Registration,
   settings: readonly AgentSetting[],
-) {
+): Readonly<Record<string, unknown>> {
   const labels = formatLabels(registration.kubeletLabels);
   const config = new Map<string, unknown>([
     ['server', server],
+    ['token-file', TOKEN_FILE],
     ['node-name', registration.nodeName],
     ['node-label', labels.split(',')],
     ...(registration.taints.length > 0
@@ -102,6 +108,11 @@ function agentConfig(
     config.set(name, before === undefined ? value : [before, value].flat());
   }
   return Object.fromEntries(config);
+}
+
+/** Where the agent stores the CA of the server that it joined. */
+function serverCaFile(name: string, config: Readonly<Record<string, unknown>>): string {
+  return `${config['data-dir'] ?? config['d'] ?? `/var/lib/rancher/${name}`}/agent/server-ca.crt`;
 }
 
 // The user's extra agent arguments, converted to settings of the config file. Settings need no quoting and
@@ -170,11 +181,11 @@ function planInstallation(
 ): Installation {
   switch (join.install) {
     case 'none':
-      return { script: '', files: [notifyDropIn(distribution)], packages: [] };
+      return { script: '', files: [], packages: [] };
     case 'script':
       return {
         script: runOnce(scriptCommands(join, distribution)),
-        files: [notifyDropIn(distribution)],
+        files: [],
         packages: DOWNLOAD_PACKAGES,
       };
     case 'binary':
@@ -192,11 +203,11 @@ function planInstallation(
   }
 }
 
-/** A vendor's unit may count as started before it has read the token, which would then be removed too early. */
-function notifyDropIn({ unit }: RancherDistribution): GuestFile {
+/** Without `notify` a unit may count as started before it has read the token, which would then be removed too early. */
+function agentDropIn({ unit }: RancherDistribution): GuestFile {
   return {
     path: `${unitPath(`${unit}.service`)}.d/10-pvescaler.conf`,
-    content: joinLines('[Service]', 'Type=notify'),
+    content: joinLines('[Service]', 'Type=notify', `ExecStartPre=-${AGENT_TOKEN_SCRIPT}`),
     mode: '0644',
   };
 }

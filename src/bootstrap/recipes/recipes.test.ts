@@ -82,6 +82,8 @@ describe('the k3s and RKE2 recipe', () => {
     expect(plan.files.map(({ path }) => path)).toEqual([
       '/etc/rancher/rke2/config.yaml',
       '/etc/systemd/system/rke2-agent.service.d/10-pvescaler.conf',
+      '/usr/local/sbin/pvescaler-agent-token',
+      '/var/lib/pvescaler/join-token',
     ]);
     expect(plan.script).not.toContain('curl');
   });
