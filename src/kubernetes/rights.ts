@@ -76,7 +76,7 @@ export const RIGHTS: readonly Right[] = [
     verbs: ['get'],
     names: ['kube-root-ca.crt'],
     namespace: 'kube-system',
-    why: 'to read the CA that joining nodes trust, when the connection settings contain none',
+    why: 'to read the CA that joining nodes trust, for each join token',
   },
   {
     group: 'coordination.k8s.io',

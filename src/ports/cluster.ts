@@ -216,7 +216,7 @@ export interface Cluster {
     request: BootstrapTokenRequest,
     options?: ClusterCallOptions,
   ): Promise<BootstrapToken>;
-  /** The server's CA bundle in PEM for joining nodes, byte for byte, because k3s hashes it. */
+  /** The server's CA bundle in PEM for joining nodes, byte for byte, because k3s hashes it. Read anew by each call. */
   serverCa(options?: ClusterCallOptions): Promise<string>;
   /** Rate-limited and deduplicated; never rejects. */
   emit(event: ClusterEvent): Promise<void>;

@@ -14,11 +14,11 @@ function setUp() {
   const random = new SeededRandom(3);
   const sim = new KubernetesSim({ clock, random });
   const errors: PvescalerError[] = [];
-  const connect = (own = clock) => {
+  const connect = (own = clock, caPem?: string) => {
     const cluster = new KubernetesCluster({
       transport: new SimTransport(sim),
       server: 'http://sim.example/',
-      caPem: undefined,
+      caPem,
       clock: own,
       random,
       onError: (error) => errors.push(error),
@@ -360,6 +360,28 @@ describe('KubernetesCluster bootstrap tokens', () => {
     const hidden = Buffer.from(data['token-secret'] ?? '', 'base64').toString('utf8');
     expect(hidden).toHaveLength(16);
     expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toContain(hidden);
+  });
+});
+
+describe('the CA for joining nodes', () => {
+  const CONFIG_MAP = { name: 'kube-root-ca.crt', namespace: 'kube-system' };
+
+  it('is read anew for each call and preferred to the CA of the kubeconfig', async () => {
+    const { sim, clock, connect } = setUp();
+    const cluster = connect(clock, 'stale');
+    const map = { metadata: CONFIG_MAP, data: { 'ca.crt': 'one' } };
+    sim.create('v1', 'configmaps', map);
+    expect(await cluster.serverCa()).toBe('one');
+    sim.change('v1', 'configmaps', { ...map, data: { 'ca.crt': 'two' } });
+    expect(await cluster.serverCa()).toBe('two');
+  });
+
+  it.each([403, 404, 500])('is that of the kubeconfig after a %i, except 500', async (status) => {
+    const { sim, clock, connect } = setUp();
+    sim.faults.add({ path: 'configmaps', fault: { kind: 'status', status, reason: 'X' } });
+    const ca = connect(clock, 'from kubeconfig').serverCa();
+    if (status === 500) await expect(ca).rejects.toMatchObject({ facts: { httpStatus: 500 } });
+    else expect(await ca).toBe('from kubeconfig');
   });
 });
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of a machine's seed ISO.
 
-import { createHash, X509Certificate } from 'node:crypto';
 import {
   buildSeedIso,
   type FamilyInput,
@@ -18,6 +17,7 @@ import type { JoinSettings } from '../context/join-settings.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { NetworkSettings, SeedSettings } from '../context/settings.ts';
 import { machineInput } from '../nodes/registration.ts';
+import { kubeadmCaHashes, rancherCaHash } from './ca-hash.ts';
 import { macOf } from './vm-identity.ts';
 
 interface SeedParts {
@@ -112,7 +112,7 @@ async function withToken(
   return {
     ...join,
     token,
-    caCertHashes: caCertHashes.length > 0 ? caCertHashes : caHashes(await caOf(reconcile)),
+    caCertHashes: caCertHashes.length > 0 ? caCertHashes : kubeadmCaHashes(await caOf(reconcile)),
   };
 }
 
@@ -120,10 +120,7 @@ async function tokenOf(reconcile: MachineReconcile, join: Joining): Promise<stri
   if (join.token.kind === 'static') return join.token.read();
   const token = await createOrReuseToken(reconcile, join, join.token.ttlMs);
   if (join.kind !== 'k3s' && join.kind !== 'rke2') return token;
-  const sum = createHash('sha256')
-    .update(await caOf(reconcile))
-    .digest('hex');
-  return `K10${sum}::${token}`;
+  return `K10${rancherCaHash(await caOf(reconcile), reconcile.context.now)}::${token}`;
 }
 
 /** A token with more than half of its lifetime left is used for a second attempt. */
@@ -151,15 +148,6 @@ async function createOrReuseToken(
 
 async function caOf(reconcile: MachineReconcile): Promise<string> {
   return clusterOf(reconcile).serverCa(reconcile.context.readOptions);
-}
-
-/** Hashes of the public key of each CA, which kubeadm pins. */
-function caHashes(pem: string): readonly string[] {
-  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g);
-  return (certificates ?? []).map((text) => {
-    const key = new X509Certificate(text).publicKey.export({ type: 'spki', format: 'der' });
-    return `sha256:${createHash('sha256').update(key).digest('hex')}`;
-  });
 }
 
 function clusterOf(reconcile: MachineReconcile): Cluster {
