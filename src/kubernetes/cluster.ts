@@ -27,7 +27,7 @@ import { Bug, Cancelled, type PvescalerError } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { Transport } from '../ports/transport.ts';
 import { ApiClient } from './api-client.ts';
-import { createBootstrapToken } from './bootstrap-tokens.ts';
+import { createBootstrapToken, deleteBootstrapTokens } from './bootstrap-tokens.ts';
 import { ClusterLeases } from './cluster-leases.ts';
 import { EventRecorder } from './events/event-recorder.ts';
 import { evictPod } from './evict-pod.ts';
@@ -163,6 +163,10 @@ export class KubernetesCluster implements Cluster {
     return this.#call(options, (signal) =>
       createBootstrapToken({ api: this.#api, clock, random }, request, { signal }),
     );
+  }
+
+  deleteBootstrapTokens(machine: string, options?: ClusterCallOptions): Promise<void> {
+    return this.#call(options, (signal) => deleteBootstrapTokens(this.#api, machine, { signal }));
   }
 
   serverCa(options?: ClusterCallOptions): Promise<string> {

@@ -16,6 +16,8 @@ export interface Right {
   readonly names?: readonly string[];
   /** Limits the right to this namespace; absent: the whole cluster. */
   readonly namespace?: string;
+  /** Granted with the admission policy, which needs Kubernetes 1.30; without it the right would cover other objects. */
+  readonly needsPolicy?: true;
   readonly why: string;
 }
 
@@ -69,6 +71,14 @@ export const RIGHTS: readonly Right[] = [
     verbs: ['create'],
     namespace: 'kube-system',
     why: 'to create bootstrap tokens; the admission policy refuses every other Secret',
+  },
+  {
+    group: '',
+    resource: 'secrets',
+    verbs: ['delete'],
+    namespace: 'kube-system',
+    needsPolicy: true,
+    why: 'to delete the bootstrap token of a machine that is ready or gone; the admission policy refuses every other Secret. Below Kubernetes 1.30 the right is not granted, and tokens expire',
   },
   {
     group: '',

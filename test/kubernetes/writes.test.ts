@@ -318,6 +318,7 @@ describe('KubernetesCluster evictions', () => {
 
 describe('KubernetesCluster bootstrap tokens', () => {
   const order = {
+    machine: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
     description: 'd',
     lifetimeMs: 60_000,
     groups: ['system:bootstrappers:kubeadm:default-node-token'],
@@ -332,6 +333,34 @@ describe('KubernetesCluster bootstrap tokens', () => {
     expect(sim.list('v1', 'secrets').map(({ metadata }) => metadata.name)).toEqual([
       `bootstrap-token-${token.slice(0, 6)}`,
     ]);
+  });
+
+  it('are deleted by another process that knows only the machine', async () => {
+    const { sim, cluster, connect } = setUp();
+    await cluster.createBootstrapToken(order);
+    await connect().createBootstrapToken(order);
+    expect(sim.list('v1', 'secrets').map(({ metadata }) => metadata.labels)).toEqual(
+      Array(2).fill({
+        'app.kubernetes.io/managed-by': 'pvescaler',
+        'pvescaler.dev/machine': order.machine,
+      }),
+    );
+    await connect().deleteBootstrapTokens(order.machine);
+    expect(sim.list('v1', 'secrets')).toEqual([]);
+  });
+
+  it.each([
+    [403, undefined],
+    [500, { facts: { httpStatus: 500 } }],
+  ])('stay after a refused deletion with %i', async (status, error) => {
+    const { sim, cluster } = setUp();
+    await cluster.createBootstrapToken(order);
+    const fault = { kind: 'status', status, reason: 'X' } as const;
+    sim.faults.add({ path: 'secrets/bootstrap-token-', fault });
+    const deleted = cluster.deleteBootstrapTokens(order.machine);
+    if (error === undefined) await deleted;
+    else await expect(deleted).rejects.toMatchObject(error);
+    expect(sim.list('v1', 'secrets')).toHaveLength(1);
   });
 
   it('do not outlive the maximum by the server clock when the local clock is ahead', async () => {

@@ -22,6 +22,7 @@ import {
   type OwnVm,
   writeMilestone,
 } from './own-vm.ts';
+import { deleteJoinTokens } from './seed.ts';
 import { deleteSeed, isUploadInProgress } from './seed-volume.ts';
 
 /** After this many errors the VM is stopped without a shutdown. */
@@ -197,6 +198,7 @@ async function finishDeletion(
   if (!keepsNode && !(await removeNode(reconcile))) {
     return requeue(RECHECK_MS, 'its Node cannot be checked');
   }
+  await deleteJoinTokens(reconcile);
   await reconcile.context.records.releaseAddresses(reconcile.id);
   const { failure, deletionReason, placement } = reconcile.machine;
   const name = placement?.name ?? reconcile.id;
