@@ -106,7 +106,10 @@ describe('renderSeed', () => {
         const parsed = userData(input);
         expect(parsed['packages']).toContain(word);
         expect(parsed['users']).toMatchObject([{ ssh_authorized_keys: input.login.publicKeys }]);
-        expect(parsed['prefer_fqdn_over_hostname']).toBe(machineName.includes('.') || undefined);
+        const fullName = machineName.includes('.') ? machineName : undefined;
+        expect(parsed).toMatchObject(
+          fullName === undefined ? {} : { hostname: fullName, fqdn: fullName },
+        );
         const [file] = parsed.write_files;
         const isEncoded = file !== undefined && 'encoding' in file;
         const written = isEncoded ? Buffer.from(file.content, 'base64').toString() : file?.content;
