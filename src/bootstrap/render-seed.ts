@@ -233,6 +233,9 @@ function planAgentSteps(files: readonly GuestFile[]): Parsed<readonly AgentStep[
     WAIT,
     ...writes,
     run('reload systemd units', 'systemctl', 'daemon-reload'),
+    // Enabled and on disk before the start: a join that a power failure interrupts continues at the next boot.
+    run('enable the join', 'systemctl', 'enable', JOIN_UNIT),
+    run('write all files to disk', 'sync'),
     // Does not wait for the unit: it retries by itself, and the Node shows when the join is done.
     run('join', 'systemctl', 'start', '--no-block', JOIN_UNIT),
   ]);
