@@ -123,12 +123,17 @@ type AgentSetting = readonly [name: string, value: string | true];
 /** Set by the recipe. An argument that sets it again would silently win or lose. */
 const RESERVED_ARGS = new Set([
   'server',
+  's',
   'token',
+  't',
   'token-file',
   'node-name',
   'config',
+  'c',
   'with-node-id',
 ]);
+/** With a log file the agent starts itself again and reports that it is up before it has joined. */
+const LOG_ARGS = new Set(['log', 'l']);
 const RESERVED_KUBELET_ARGS =
   /^(provider-id|node-labels|register-with-taints|hostname-override)(=|$)/;
 
@@ -147,9 +152,19 @@ function parseAgentArgs(args: readonly string[]): Parsed<readonly AgentSetting[]
     if (isValue) index += 1;
   }
   const taken = settings.find(isReserved);
-  return taken === undefined
+  if (taken !== undefined) {
+    return refused(`agent argument '${withDashes(taken[0])}' is reserved: the recipe sets it`);
+  }
+  const log = settings.find(([name]) => LOG_ARGS.has(name));
+  return log === undefined
     ? accepted(settings)
-    : refused(`agent argument '--${taken[0]}' is reserved: the recipe sets it`);
+    : refused(
+        `agent argument '${withDashes(log[0])}' makes the agent ready before it has joined: read its log by journalctl`,
+      );
+}
+
+function withDashes(name: string): string {
+  return name.length === 1 ? `-${name}` : `--${name}`;
 }
 
 function splitArgument(argument: string): string[] {

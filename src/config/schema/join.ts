@@ -112,7 +112,7 @@ const nodeAgentKeys = {
   ),
   agentArgs: key(
     z.array(agentArgument()).prefault([]),
-    'Additional arguments of the agent. Arguments that pass a token are refused: use `token`.',
+    'Additional arguments of the agent. Arguments that pass a token are refused: use `token`. `--log` is refused too: with it the agent is ready before it has joined.',
   ),
 };
 
