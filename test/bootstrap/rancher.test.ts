@@ -13,7 +13,7 @@ import {
   createFakeApiServer,
 } from '../../src/sim/proxmox/guest/testing/fake-api-server.ts';
 import { createGuestHarness } from '../../src/sim/proxmox/guest/testing/guest-harness.ts';
-import { booted, downloads } from './booted.ts';
+import { booted, downloads, seedOf } from './booted.ts';
 
 const K3S_URL = 'https://github.com/k3s-io/k3s/releases/download/v1.34.4%2Bk3s1';
 const TOKEN_FILE = '/var/lib/pvescaler/join-token';
@@ -240,6 +240,32 @@ describe('a k3s join', () => {
     await second.boot();
     expect(second.guest.report().joinAttempts).toMatchObject([{ token: K3S_TOKEN }]);
     expect(second.guest.report().files[TOKEN_FILE]?.content).toBe(`${TOKEN_AFTER_JOIN}\n`);
+  });
+
+  it('ends with cloud-init disabled after a power failure in the first boot', async () => {
+    const refused = { exitCode: 7, message: 'Connection refused' };
+    const first = createGuestHarness({
+      seedIso: seedOf(aSeedInput()).iso,
+      download: downloads({ 'https://10.0.0.2:6443/ping': refused }),
+    });
+    first.guest.start();
+    await first.clock.advance(180_000);
+    expect(first.guest.report()).toMatchObject({ phase: 'cloud-init', joinAttempts: [] });
+    expect(first.guest.report().downloads).toContain('https://10.0.0.2:6443/ping');
+    first.guest.stop();
+    const second = createGuestHarness({
+      seedIso: first.input.seedIso,
+      disk: { ...first.input.disk, isFirstBoot: false, state: first.guest.diskState() },
+    });
+    // cloud-init must not run beside the join, which removes its files.
+    expect(second.guest.report().cloudInitDisabled).toBe(true);
+    await second.boot();
+    expect(second.guest.report()).toMatchObject({
+      cloudInitDisabled: true,
+      commandsRun: [],
+      joinAttempts: [{ token: K3S_TOKEN }],
+      errors: [],
+    });
   });
 
   it("uses the vendor's script if configured", async () => {
