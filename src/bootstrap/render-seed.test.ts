@@ -140,9 +140,27 @@ describe('renderSeed', () => {
     );
   });
 
+  it('keeps the password of a proxy in files that root alone can read', () => {
+    const http = 'http://user:secret@proxy.example:3128';
+    for (const proxied of [
+      { http, none: [] },
+      { https: http, none: [] },
+    ]) {
+      const { write_files: files, ...rest } = userData(
+        aSeedInput({ join: aK3sJoin({ proxy: proxied }) }),
+      );
+      expect(JSON.stringify(rest)).not.toContain('secret');
+      const holders = files.filter(({ content }) => content.includes('secret'));
+      expect(holders.map(({ path }) => path)).toContain('/etc/apt/apt.conf.d/90pvescaler-proxy');
+      expect(holders.every(({ permissions }) => permissions === '0600')).toBe(true);
+    }
+  });
+
   it('configures the proxy for apt, the join and the services of the recipe', () => {
     const { apt, write_files: files } = userData(GOLDEN['kubeadm'] ?? aSeedInput());
-    expect(apt).toEqual({ http_proxy: proxy.http });
+    expect(apt).toBeUndefined();
+    const own = files.find(({ path }) => path === '/etc/apt/apt.conf.d/90pvescaler-proxy');
+    expect(own?.content).toBe(`Acquire::http::Proxy "${proxy.http}";\n`);
     const env = files.find(({ path }) => path === '/etc/pvescaler/proxy.env');
     expect(env?.permissions).toBe('0600');
     expect(env?.content).toContain('NO_PROXY="localhost,127.0.0.0/8,::1,10.0.0.2,.lan"\n');
