@@ -297,6 +297,15 @@ describe('an RKE2 join', () => {
     expect(report.services['rke2-agent']).toEqual({ enabled: true, active: true });
   });
 
+  it("keeps the vendor's unit and adds a drop-in", async () => {
+    const { guest } = await booted(aSeedInput({ join: anRke2Join() }));
+    const units = Object.keys(guest.report().files).filter((path) => path.includes('rke2-agent'));
+    expect(units.toSorted()).toEqual([
+      '/etc/systemd/system/rke2-agent.service.d/10-pvescaler.conf',
+      '/usr/local/lib/systemd/system/rke2-agent.service',
+    ]);
+  });
+
   it("finds the archive in the release's checksum file", async () => {
     const base = 'https://github.com/rancher/rke2/releases/download/v1.34.4%2Brke2r1';
     const list = `${'ab'.repeat(32)}  rke2.linux-amd64\n${'ab'.repeat(32)}  rke2.linux-amd64.tar.gz\n`;

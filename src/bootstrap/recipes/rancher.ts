@@ -206,16 +206,19 @@ function planInstallation(
     case 'binary':
       return {
         script: runOnce(binaryCommands(join, distribution, architecture)),
-        files: [
-          {
-            path: unitPath(`${distribution.unit}.service`),
-            content: renderUnit(distribution),
-            mode: '0644',
-          },
-        ],
+        // The archive of RKE2 contains the vendor's unit; a unit of ours would hide its settings.
+        files: distribution.hasUnit ? [] : [unitFile(distribution)],
         packages: DOWNLOAD_PACKAGES,
       };
   }
+}
+
+function unitFile(distribution: RancherDistribution): GuestFile {
+  return {
+    path: unitPath(`${distribution.unit}.service`),
+    content: renderUnit(distribution),
+    mode: '0644',
+  };
 }
 
 /** Without `notify` a unit may count as started before it has read the token, which would then be removed too early. */
