@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders the RBAC and admission manifests and the reference of rights from the table in src/kubernetes/rights.ts.
 import { stringify } from 'yaml';
-import { RIGHTS, type Right, SERVICE_ACCOUNT } from '../src/kubernetes/index.ts';
+import { MANAGED_BY_LABEL, RIGHTS, type Right, SERVICE_ACCOUNT } from '../src/kubernetes/index.ts';
 import { MAX_BOOTSTRAP_TOKEN_MS } from '../src/ports/cluster.ts';
 
 const RBAC = 'rbac.authorization.k8s.io/v1';
@@ -31,17 +31,38 @@ function roleAndBinding(namespace: string | undefined): readonly object[] {
     ...(namespace !== undefined && { namespace }),
     labels: LABELS,
   };
-  const rules = RIGHTS.filter((right) => right.namespace === namespace).map(ruleOf);
-  const role = {
-    apiGroup: 'rbac.authorization.k8s.io',
-    kind: `${prefix}Role`,
-    name: SERVICE_ACCOUNT.name,
-  };
+  const own = RIGHTS.filter((right) => right.needsPolicy === undefined);
+  return bound(
+    `${prefix}Role`,
+    metadata,
+    own.filter((right) => right.namespace === namespace),
+  );
+}
+
+/** Granted by the manifest of the policy, so that a cluster without it does not grant them either. */
+function rolesWithPolicy(name: string): readonly object[] {
+  const rights = RIGHTS.filter(({ needsPolicy }) => needsPolicy === true);
+  const namespaces = new Set(rights.flatMap(({ namespace }) => namespace ?? []));
+  return [...namespaces].flatMap((namespace) =>
+    bound(
+      'Role',
+      { name, namespace, labels: LABELS },
+      rights.filter((right) => right.namespace === namespace),
+    ),
+  );
+}
+
+function bound(
+  kind: string,
+  metadata: { readonly name: string; readonly namespace?: string; readonly labels: object },
+  rights: readonly Right[],
+): readonly object[] {
+  const role = { apiGroup: 'rbac.authorization.k8s.io', kind, name: metadata.name };
   return [
-    { apiVersion: RBAC, kind: `${prefix}Role`, metadata, rules },
+    { apiVersion: RBAC, kind, metadata, rules: rights.map(ruleOf) },
     {
       apiVersion: RBAC,
-      kind: `${prefix}RoleBinding`,
+      kind: `${kind}Binding`,
       metadata,
       roleRef: role,
       subjects: [SUBJECT],
@@ -105,52 +126,71 @@ export function renderAdmissionManifest(): string {
   const name = 'pvescaler-bootstrap-tokens';
   const seconds = MAX_BOOTSTRAP_TOKEN_MS / 1_000;
   const user = `system:serviceaccount:${SERVICE_ACCOUNT.namespace}:${SERVICE_ACCOUNT.name}`;
-  const rule = {
-    apiGroups: [''],
-    apiVersions: ['v1'],
-    operations: ['CREATE', 'UPDATE'],
-    resources: ['secrets'],
-  };
-  return documents([
+  const policy = (policyName: string, operations: readonly string[], checks: object) => [
     {
       apiVersion: ADMISSION,
       kind: 'ValidatingAdmissionPolicy',
-      metadata: { name, labels: LABELS },
+      metadata: { name: policyName, labels: LABELS },
       spec: {
         failurePolicy: 'Fail',
-        matchConstraints: { resourceRules: [rule] },
+        matchConstraints: {
+          resourceRules: [
+            { apiGroups: [''], apiVersions: ['v1'], operations, resources: ['secrets'] },
+          ],
+        },
         matchConditions: [
           { name: 'by-pvescaler', expression: `request.userInfo.username == '${user}'` },
         ],
-        variables: VARIABLES,
-        validations: [
-          {
-            expression:
-              "object.metadata.namespace == 'kube-system' && object.type == 'bootstrap.kubernetes.io/token'",
-            message: 'pvescaler creates bootstrap tokens in kube-system, and no other Secret',
-          },
-          {
-            expression: 'variables.isInstant',
-            message:
-              'a bootstrap token of pvescaler has an expiration such as 2026-01-31T12:00:00Z',
-          },
-          {
-            expression: [
-              '!variables.isInstant ||',
-              'timestamp(variables.instant) - timestamp(object.metadata.creationTimestamp)',
-              `<= duration('${seconds}s')`,
-            ].join(' '),
-            message: 'a bootstrap token of pvescaler lasts an hour at most',
-          },
-        ],
+        ...checks,
       },
     },
     {
       apiVersion: ADMISSION,
       kind: 'ValidatingAdmissionPolicyBinding',
-      metadata: { name, labels: LABELS },
-      spec: { policyName: name, validationActions: ['Deny'] },
+      metadata: { name: policyName, labels: LABELS },
+      spec: { policyName, validationActions: ['Deny'] },
     },
+  ];
+  return documents([
+    ...policy(name, ['CREATE', 'UPDATE'], {
+      variables: VARIABLES,
+      validations: [
+        {
+          expression:
+            "object.metadata.namespace == 'kube-system' && object.type == 'bootstrap.kubernetes.io/token'",
+          message: 'pvescaler creates bootstrap tokens in kube-system, and no other Secret',
+        },
+        {
+          expression: 'variables.isInstant',
+          message: 'a bootstrap token of pvescaler has an expiration such as 2026-01-31T12:00:00Z',
+        },
+        {
+          expression: [
+            '!variables.isInstant ||',
+            'timestamp(variables.instant) - timestamp(object.metadata.creationTimestamp)',
+            `<= duration('${seconds}s')`,
+          ].join(' '),
+          message: 'a bootstrap token of pvescaler lasts an hour at most',
+        },
+      ],
+    }),
+    ...policy('pvescaler-bootstrap-token-deletion', ['DELETE'], {
+      validations: [
+        {
+          expression: [
+            "oldObject.metadata.namespace == 'kube-system'",
+            "oldObject.type == 'bootstrap.kubernetes.io/token'",
+            'has(oldObject.metadata.labels)',
+            ...Object.entries(MANAGED_BY_LABEL).map(
+              ([key, value]) =>
+                `'${key}' in oldObject.metadata.labels && oldObject.metadata.labels['${key}'] == '${value}'`,
+            ),
+          ].join(' && '),
+          message: 'pvescaler deletes bootstrap tokens that it created, and no other Secret',
+        },
+      ],
+    }),
+    ...rolesWithPolicy(name),
   ]);
 }
 
@@ -168,9 +208,10 @@ export function renderRightsReference(): string {
     '<!-- Generated by `npm run gen`; do not edit. -->',
     '# Rights in Kubernetes',
     '',
-    'The RBAC rights that pvescaler needs. `deploy/manifests/rbac.yaml` grants exactly these to the',
-    `service account \`${SERVICE_ACCOUNT.namespace}/${SERVICE_ACCOUNT.name}\`; \`deploy/manifests/admission-policy.yaml\` (Kubernetes 1.30 or newer) limits the`,
-    'Secrets it creates to bootstrap tokens of at most an hour.',
+    'The RBAC rights that pvescaler needs. `deploy/manifests/rbac.yaml` and the Role in',
+    '`deploy/manifests/admission-policy.yaml` grant exactly these to the',
+    `service account \`${SERVICE_ACCOUNT.namespace}/${SERVICE_ACCOUNT.name}\`; the admission policy in the second file (Kubernetes 1.30 or newer) limits the`,
+    'Secrets it creates to bootstrap tokens of at most an hour, and those it deletes to its own tokens.',
     '',
     '| resource | verbs | scope | objects | purpose |',
     '|---|---|---|---|---|',

@@ -132,6 +132,7 @@ function renderJoinScript(plan: JoinPlan, via: JoinVia): string {
     '',
     'finish() {',
     '  touch "$state/joined"',
+    ...indented(plan.afterJoin),
     ...removed.map((path) => `  rm -f ${path}`),
     `  systemctl disable ${JOIN_UNIT}`,
     '}',
@@ -142,10 +143,18 @@ function renderJoinScript(plan: JoinPlan, via: JoinVia): string {
     '  exit 0',
     'fi',
     '',
-    ...plan.script.split('\n').slice(0, -1),
+    ...linesOf(plan.script),
     'finish',
     'echo "joined"',
   );
+}
+
+function linesOf(text: string): string[] {
+  return text.split('\n').slice(0, -1);
+}
+
+function indented(text: string): string[] {
+  return linesOf(text).map((line) => `  ${line}`);
 }
 
 /** The join verifies the server's certificate. This only waits for a response, at most ten minutes. */
@@ -164,7 +173,8 @@ const WAIT_FOR = [
 
 /**
  * The last command of the first boot. A failed join makes cloud-init report a failure. cloud-init is disabled
- * in any case: everything that a later attempt needs is on the disk, and the seed will be removed.
+ * before the join: everything that a later attempt needs is on the disk, and the seed will be removed. After a
+ * power failure during the join, cloud-init would run beside the unit that removes its files.
  */
 function renderFirstBootFile(joins: boolean): GuestFile {
   const content = joinLines(
@@ -175,10 +185,10 @@ function renderFirstBootFile(joins: boolean): GuestFile {
     'systemctl daemon-reload',
     // Does not wait: without its virtio port the guest agent would never start.
     'systemctl start --no-block qemu-guest-agent.service || echo "no guest agent" >&2',
-    ...(joins
-      ? [`systemctl enable ${JOIN_UNIT}`, `systemctl start ${JOIN_UNIT} || status=$?`]
-      : []),
+    ...(joins ? [`systemctl enable ${JOIN_UNIT}`] : []),
     'touch /etc/cloud/cloud-init.disabled',
+    'sync',
+    ...(joins ? [`systemctl start ${JOIN_UNIT} || status=$?`] : []),
     'exit "$status"',
   );
   return { path: FIRST_BOOT_SCRIPT, content, mode: '0700' };

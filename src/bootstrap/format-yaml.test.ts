@@ -26,6 +26,7 @@ const leaf = fc.oneof(
     '2026-01-01',
     '.inf',
     'e0',
+    'e-0',
     '\u2028',
   ),
   fc.integer(),

@@ -6,8 +6,8 @@
 import { Document, Scalar, visit } from 'yaml';
 
 const PLAIN = /^[A-Za-z/][A-Za-z0-9_./-]*$/;
-/** Words that YAML 1.1 does not read as strings; some readers take `e1` for a number. */
-const RESERVED = /^(y|n|yes|no|on|off|true|false|null|e\d+)$/i;
+/** Words that YAML 1.1 does not read as strings; some readers take `e1` and `e-1` for numbers. */
+const RESERVED = /^(y|n|yes|no|on|off|true|false|null|e-?\d+)$/i;
 /** Several lines, without leading or trailing white space that a block would need indicators for. */
 const BLOCK = /^[^\s][^\n]*\n(?:[^\n]*\n)*(?:[^\n]*[^\s])?$/;
 const HARMLESS = /^[\n\x20-\x7e\u00a1-\u1fff\u2030-\u2fff\u3001-\ud7ff]*$/;

@@ -38,6 +38,7 @@ export function renderProxyFiles({ proxy, direct, services }: ProxyPlan): GuestF
   const dropIn = joinLines('[Service]', `EnvironmentFile=-${PROXY_FILE}`);
   return [
     { path: PROXY_FILE, content: joinLines(...settings), mode: '0600' },
+    ...(hasPassword(proxy) ? [aptProxyFile(proxy)] : []),
     ...services.map((service) => ({
       path: `${unitPath(`${service}.service`)}.d/50-pvescaler-proxy.conf`,
       content: dropIn,
@@ -49,10 +50,28 @@ export function renderProxyFiles({ proxy, direct, services }: ProxyPlan): GuestF
 /** cloud-init's own setting, because packages are installed before the proxy file is read. */
 export function renderAptProxy(proxy: ProxyInput | undefined) {
   if (proxy?.http === undefined && proxy?.https === undefined) return {};
+  if (hasPassword(proxy)) return {};
   return {
     apt: {
       ...(proxy.http !== undefined && { http_proxy: proxy.http }),
       ...(proxy.https !== undefined && { https_proxy: proxy.https }),
     },
   };
+}
+
+/** Takes the place of cloud-init's setting, which everyone can read. Only root may then use apt. */
+function aptProxyFile({ http, https }: ProxyInput): GuestFile {
+  const lines = Object.entries({ http, https }).flatMap(([scheme, url]) =>
+    url === undefined ? [] : [`Acquire::${scheme}::Proxy "${url}";`],
+  );
+  return { path: APT_PROXY_FILE, content: joinLines(...lines), mode: '0600' };
+}
+
+const APT_PROXY_FILE = '/etc/apt/apt.conf.d/90pvescaler-proxy';
+
+function hasPassword({ http, https }: ProxyInput): boolean {
+  return [http, https].some((url) => {
+    const { username, password } = URL.parse(url ?? '') ?? {};
+    return Boolean(username) || Boolean(password);
+  });
 }

@@ -77,7 +77,11 @@ describe('renderSeed', () => {
             content: (step.kind === 'run' && step.input) || '',
           })),
         ].find(({ path }) => path.endsWith('/usr/local/sbin/pvescaler-join'));
-        for (const { path } of holders) expect(script?.content).toContain(`rm -f ${path}\n`);
+        for (const { path } of holders) {
+          const isRemoved = script?.content.includes(`rm -f ${path}\n`);
+          const isReplaced = script?.content.includes(`mv -f ${path}.new ${path}\n`);
+          expect(isRemoved || isReplaced).toBe(true);
+        }
         for (const { command } of seed.agentSteps) expect(command.join(' ')).not.toContain(secret);
       }),
     );
@@ -102,7 +106,10 @@ describe('renderSeed', () => {
         const parsed = userData(input);
         expect(parsed['packages']).toContain(word);
         expect(parsed['users']).toMatchObject([{ ssh_authorized_keys: input.login.publicKeys }]);
-        expect(parsed['prefer_fqdn_over_hostname']).toBe(machineName.includes('.') || undefined);
+        const fullName = machineName.includes('.') ? machineName : undefined;
+        expect(parsed).toMatchObject(
+          fullName === undefined ? {} : { hostname: fullName, fqdn: fullName },
+        );
         const [file] = parsed.write_files;
         const isEncoded = file !== undefined && 'encoding' in file;
         const written = isEncoded ? Buffer.from(file.content, 'base64').toString() : file?.content;
@@ -133,9 +140,27 @@ describe('renderSeed', () => {
     );
   });
 
+  it('keeps the password of a proxy in files that root alone can read', () => {
+    const http = 'http://user:secret@proxy.example:3128';
+    for (const proxied of [
+      { http, none: [] },
+      { https: http, none: [] },
+    ]) {
+      const { write_files: files, ...rest } = userData(
+        aSeedInput({ join: aK3sJoin({ proxy: proxied }) }),
+      );
+      expect(JSON.stringify(rest)).not.toContain('secret');
+      const holders = files.filter(({ content }) => content.includes('secret'));
+      expect(holders.map(({ path }) => path)).toContain('/etc/apt/apt.conf.d/90pvescaler-proxy');
+      expect(holders.every(({ permissions }) => permissions === '0600')).toBe(true);
+    }
+  });
+
   it('configures the proxy for apt, the join and the services of the recipe', () => {
     const { apt, write_files: files } = userData(GOLDEN['kubeadm'] ?? aSeedInput());
-    expect(apt).toEqual({ http_proxy: proxy.http });
+    expect(apt).toBeUndefined();
+    const own = files.find(({ path }) => path === '/etc/apt/apt.conf.d/90pvescaler-proxy');
+    expect(own?.content).toBe(`Acquire::http::Proxy "${proxy.http}";\n`);
     const env = files.find(({ path }) => path === '/etc/pvescaler/proxy.env');
     expect(env?.permissions).toBe('0600');
     expect(env?.content).toContain('NO_PROXY="localhost,127.0.0.0/8,::1,10.0.0.2,.lan"\n');

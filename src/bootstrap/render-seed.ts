@@ -133,8 +133,9 @@ function renderUserData(input: SeedInput, firstBoot: FirstBoot): Parsed<string> 
   const { machine, login, join } = input;
   const { files, packages, filesByAgent } = firstBoot;
   const ours: CloudConfig = {
-    // cloud-init would cut the name at its first dot, and machines of a pool could get the same name.
-    ...(machine.name.includes('.') && { prefer_fqdn_over_hostname: true }),
+    // cloud-init cuts the name in meta-data at its first dot, and machines of a pool could get the same name. It does not
+    // cut one that user-data gives twice.
+    ...(machine.name.includes('.') && { hostname: machine.name, fqdn: machine.name }),
     write_files: files.map(writeFilesEntry),
     ...usersOf(login),
     ...renderAptProxy(join.proxy),
@@ -232,6 +233,9 @@ function planAgentSteps(files: readonly GuestFile[]): Parsed<readonly AgentStep[
     WAIT,
     ...writes,
     run('reload systemd units', 'systemctl', 'daemon-reload'),
+    // Enabled and on disk before the start: a join that a power failure interrupts continues at the next boot.
+    run('enable the join', 'systemctl', 'enable', JOIN_UNIT),
+    run('write all files to disk', 'sync'),
     // Does not wait for the unit: it retries by itself, and the Node shows when the join is done.
     run('join', 'systemctl', 'start', '--no-block', JOIN_UNIT),
   ]);

@@ -90,12 +90,11 @@ function render(
   return formatTable([header, ...rows, ...removedPools.map(renderRemoved)]);
 }
 
-function remark(
-  { name, missing, lost, backoff }: PoolStatus,
-  waiting: string | undefined,
-): string {
+function remark({ name, missing, lost, backoff }: PoolStatus, waiting: string | undefined): string {
   const remarks = [
-    ...(missing === 0 ? [] : [`VMs of ${formatCount(missing, 'more machine')} are gone: see orphans`]),
+    ...(missing === 0
+      ? []
+      : [`VMs of ${formatCount(missing, 'more machine')} are gone: see orphans`]),
     ...(lost === undefined
       ? []
       : [

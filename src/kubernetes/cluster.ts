@@ -27,7 +27,7 @@ import { Bug, Cancelled, type PvescalerError } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { Transport } from '../ports/transport.ts';
 import { ApiClient } from './api-client.ts';
-import { createBootstrapToken } from './bootstrap-tokens.ts';
+import { createBootstrapToken, deleteBootstrapTokens } from './bootstrap-tokens.ts';
 import { ClusterLeases } from './cluster-leases.ts';
 import { EventRecorder } from './events/event-recorder.ts';
 import { evictPod } from './evict-pod.ts';
@@ -36,6 +36,7 @@ import { NodeWriter } from './node-writer.ts';
 import type { ApiObject, NodeObject } from './objects.ts';
 import { parseNode } from './parse-node.ts';
 import { parsePod } from './parse-pod.ts';
+import { translateStatus } from './status.ts';
 import { ClusterCache } from './watch/cluster-cache.ts';
 import { Reflector } from './watch/reflector.ts';
 
@@ -81,7 +82,6 @@ export class KubernetesCluster implements Cluster {
   readonly #interner = new Interner();
   readonly #closing = new AbortController();
   #uid: string | undefined;
-  #ca: string | undefined;
 
   constructor(options: KubernetesClusterOptions) {
     this.#options = options;
@@ -95,7 +95,6 @@ export class KubernetesCluster implements Cluster {
     const onError = (error: PvescalerError) => options.onError?.(error);
     const instance = options.instance ?? 'pvescaler';
     this.#events = new EventRecorder({ api: this.#api, clock, random, instance, onError });
-    this.#ca = options.caPem;
     this.#cache = new ClusterCache({
       nodes: this.#createReflector<ClusterNode>('/api/v1/nodes', (object: NodeObject) =>
         parseNode(object),
@@ -166,9 +165,12 @@ export class KubernetesCluster implements Cluster {
     );
   }
 
-  async serverCa(options?: ClusterCallOptions): Promise<string> {
-    this.#ca ??= await this.#call(options, (signal) => this.#readPublishedCa(signal));
-    return this.#ca;
+  deleteBootstrapTokens(machine: string, options?: ClusterCallOptions): Promise<void> {
+    return this.#call(options, (signal) => deleteBootstrapTokens(this.#api, machine, { signal }));
+  }
+
+  serverCa(options?: ClusterCallOptions): Promise<string> {
+    return this.#call(options, (signal) => this.#readPublishedCa(signal));
   }
 
   async emit(event: ClusterEvent): Promise<void> {
@@ -230,18 +232,23 @@ export class KubernetesCluster implements Cluster {
     return undefined;
   }
 
-  /** Every cluster publishes its CA to pods in this config map. */
+  /**
+   * Every cluster publishes its CA to pods in this config map. It is read each time, because the CA may be rotated; the CA
+   * of the connection is as old as its kubeconfig, and serves when the config map cannot be read.
+   */
   async #readPublishedCa(signal: AbortSignal): Promise<string> {
     const operation = 'read config map kube-system/kube-root-ca.crt';
     const path = '/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt';
-    const map = await this.#api.requestOrThrow<{
+    const result = await this.#api.request<{
       readonly data?: Readonly<Record<string, string>>;
-    }>({
-      path,
-      operation,
-      signal,
-    });
-    const pem = map.data?.['ca.crt'] ?? '';
+    }>({ path, operation, signal });
+    if (!result.ok) {
+      const { caPem } = this.#options;
+      const isAbsent = result.status.code === 403 || result.status.code === 404;
+      if (isAbsent && caPem !== undefined) return caPem;
+      throw translateStatus(result.status, operation);
+    }
+    const pem = result.value.data?.['ca.crt'] ?? '';
     if (pem === '')
       throw new Bug('UNEXPECTED_ANSWER', `${operation}: the config map has no ca.crt`);
     return pem;

@@ -4,6 +4,7 @@ import { AuthenticatedTransport } from './connection/authenticated-transport.ts'
 import type { ConnectionSource, OpenTransport } from './connection/connection.ts';
 import type { RunProgram } from './connection/exec-plugin.ts';
 
+export { MANAGED_BY_LABEL } from './bootstrap-tokens.ts';
 export {
   KubernetesCluster,
   type KubernetesClusterOptions,

@@ -16,6 +16,8 @@ export interface Right {
   readonly names?: readonly string[];
   /** Limits the right to this namespace; absent: the whole cluster. */
   readonly namespace?: string;
+  /** Granted with the admission policy, which needs Kubernetes 1.30; without it the right would cover other objects. */
+  readonly needsPolicy?: true;
   readonly why: string;
 }
 
@@ -72,11 +74,19 @@ export const RIGHTS: readonly Right[] = [
   },
   {
     group: '',
+    resource: 'secrets',
+    verbs: ['delete'],
+    namespace: 'kube-system',
+    needsPolicy: true,
+    why: 'to delete the bootstrap token of a machine that is ready or gone; the admission policy refuses every other Secret. Below Kubernetes 1.30 the right is not granted, and tokens expire',
+  },
+  {
+    group: '',
     resource: 'configmaps',
     verbs: ['get'],
     names: ['kube-root-ca.crt'],
     namespace: 'kube-system',
-    why: 'to read the CA that joining nodes trust, when the connection settings contain none',
+    why: 'to read the CA that joining nodes trust, for each join token',
   },
   {
     group: 'coordination.k8s.io',

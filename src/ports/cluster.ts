@@ -101,6 +101,8 @@ export interface BootstrapToken {
 export const MAX_BOOTSTRAP_TOKEN_MS = 3_600_000;
 
 export interface BootstrapTokenRequest {
+  /** Id of the machine that joins with the token, by which it is deleted. */
+  readonly machine: string;
   readonly description: string;
   /**
    * More than zero, at most MAX_BOOTSTRAP_TOKEN_MS; otherwise InvalidRequest. A lifetime near the maximum is shortened by
@@ -218,7 +220,12 @@ export interface Cluster {
     request: BootstrapTokenRequest,
     options?: ClusterCallOptions,
   ): Promise<BootstrapToken>;
-  /** The server's CA bundle in PEM for joining nodes, byte for byte, because k3s hashes it. */
+  /**
+   * Deletes the tokens that were created for a machine, also those of an earlier process. Without the right to delete
+   * them it has no effect, and they expire.
+   */
+  deleteBootstrapTokens(machine: string, options?: ClusterCallOptions): Promise<void>;
+  /** The server's CA bundle in PEM for joining nodes, byte for byte, because k3s hashes it. Read anew by each call. */
   serverCa(options?: ClusterCallOptions): Promise<string>;
   /** Rate-limited and deduplicated; never rejects. */
   emit(event: ClusterEvent): Promise<void>;

@@ -75,6 +75,19 @@ describe('a kubeadm join', () => {
     expect(bench.guest.report().joinAttempts).toHaveLength(1);
   });
 
+  it('by the guest agent continues after a power failure', async () => {
+    const join = aKubeadmJoin({ via: 'agent' });
+    const bench = await booted(aSeedInput({ join, pool }));
+    expect(await bench.join()).toBe('join');
+    await bench.exec(['apt-get', 'install', '-y', ...KUBEADM_PACKAGES]);
+    bench.guest.stop();
+    await bench.boot();
+    const report = bench.guest.report();
+    expect(report.joinAttempts).toMatchObject([JOINED]);
+    expect(report.services['pvescaler-join']?.enabled).toBe(false);
+    expect(holders(report.files, BOOTSTRAP_TOKEN)).toEqual([]);
+  });
+
   it('reports the failed agent step and can be retried', async () => {
     const join = aKubeadmJoin({ via: 'agent' });
     const bench = await booted(aSeedInput({ join }));

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { aK3sJoin, anRke2Join, aSeedInput, K3S_TOKEN } from '../../src/bootstrap/testing/a-seed.ts';
+import {
+  aK3sJoin,
+  anRke2Join,
+  aSeedInput,
+  BOOTSTRAP_TOKEN,
+  K3S_TOKEN,
+} from '../../src/bootstrap/testing/a-seed.ts';
+import {
+  CA_PREFIX,
+  createFakeApiServer,
+} from '../../src/sim/proxmox/guest/testing/fake-api-server.ts';
 import { createGuestHarness } from '../../src/sim/proxmox/guest/testing/guest-harness.ts';
-import { booted, downloads } from './booted.ts';
+import { booted, downloads, seedOf } from './booted.ts';
 
 const K3S_URL = 'https://github.com/k3s-io/k3s/releases/download/v1.34.4%2Bk3s1';
+const TOKEN_FILE = '/var/lib/pvescaler/join-token';
+const TOKEN_AFTER_JOIN = `K10${'a1'.repeat(32)}::none00.0000000000000000`;
 const LABELS = [
   'autoscaler.proxmox/group=small',
   'autoscaler.proxmox/vmid=1250',
@@ -54,7 +66,17 @@ describe('a k3s join', () => {
     expect(holders.map(([path]) => path)).toEqual([]);
     expect(commandsRun.filter(({ text }) => text.includes(K3S_TOKEN))).toEqual([]);
     expect(cloudInitDisabled).toBe(true);
-    expect(files['/etc/rancher/k3s/config.yaml.d/99-pvescaler-join.yaml']).toBeUndefined();
+  });
+
+  it.each([
+    [K3S_TOKEN, TOKEN_AFTER_JOIN],
+    [`K10${'a1'.repeat(32)}::node:password`, TOKEN_AFTER_JOIN],
+    ['password', 'none00.0000000000000000'],
+  ])('replaces the token %s by one without a secret', async (token, kept) => {
+    const { guest } = await booted(aSeedInput({ join: aK3sJoin({ token }) }));
+    const report = guest.report();
+    expect(report.files[TOKEN_FILE]).toMatchObject({ content: `${kept}\n`, mode: '0600' });
+    expect(report.errors).toEqual([]);
   });
 
   it('does nothing at the second boot, with or without the seed', async () => {
@@ -73,10 +95,39 @@ describe('a k3s join', () => {
       hostname: 'worker-7c9e6679',
       joinAttempts: [],
       commandsRun: [],
-      downloads: [],
+      downloads: ['https://10.0.0.2:6443/cacerts'],
       errors: [],
       services: { 'k3s-agent': { active: true } },
     });
+  });
+
+  it.each([
+    ['with the same CA', undefined],
+    [
+      'after a rotation of the CA',
+      '-----BEGIN CERTIFICATE-----\nAB==\n-----END CERTIFICATE-----\n',
+    ],
+  ])('starts the agent again %s, without a secret', async (_, ca) => {
+    const server = createFakeApiServer();
+    const join = aK3sJoin({ token: `${CA_PREFIX}${BOOTSTRAP_TOKEN}` });
+    const first = await booted(aSeedInput({ join }), { connect: server.connect });
+    expect(first.guest.report().errors).toEqual([]);
+    first.guest.stop();
+    if (ca !== undefined) {
+      server.override = (call) => (call === 'GET /cacerts' ? { status: 200, body: ca } : undefined);
+    }
+    const before = server.calls.length;
+    const second = createGuestHarness({
+      connect: server.connect,
+      disk: { ...first.input.disk, isFirstBoot: false, state: first.guest.diskState() },
+    });
+    await second.boot();
+    const report = second.guest.report();
+    expect(report.errors).toEqual([]);
+    expect(report.services['k3s-agent']?.active).toBe(true);
+    const calls = server.calls.slice(before);
+    expect(calls.filter((call) => call.includes('certificatesigningrequests'))).toEqual([]);
+    expect(calls.some((call) => call.includes('/leases'))).toBe(true);
   });
 
   it('configures taints, the startup taint, registries, extra arguments and a mirror', async () => {
@@ -188,7 +239,33 @@ describe('a k3s join', () => {
     });
     await second.boot();
     expect(second.guest.report().joinAttempts).toMatchObject([{ token: K3S_TOKEN }]);
-    expect(second.guest.report().files['/var/lib/pvescaler/join-token']).toBeUndefined();
+    expect(second.guest.report().files[TOKEN_FILE]?.content).toBe(`${TOKEN_AFTER_JOIN}\n`);
+  });
+
+  it('ends with cloud-init disabled after a power failure in the first boot', async () => {
+    const refused = { exitCode: 7, message: 'Connection refused' };
+    const first = createGuestHarness({
+      seedIso: seedOf(aSeedInput()).iso,
+      download: downloads({ 'https://10.0.0.2:6443/ping': refused }),
+    });
+    first.guest.start();
+    await first.clock.advance(180_000);
+    expect(first.guest.report()).toMatchObject({ phase: 'cloud-init', joinAttempts: [] });
+    expect(first.guest.report().downloads).toContain('https://10.0.0.2:6443/ping');
+    first.guest.stop();
+    const second = createGuestHarness({
+      seedIso: first.input.seedIso,
+      disk: { ...first.input.disk, isFirstBoot: false, state: first.guest.diskState() },
+    });
+    // cloud-init must not run beside the join, which removes its files.
+    expect(second.guest.report().cloudInitDisabled).toBe(true);
+    await second.boot();
+    expect(second.guest.report()).toMatchObject({
+      cloudInitDisabled: true,
+      commandsRun: [],
+      joinAttempts: [{ token: K3S_TOKEN }],
+      errors: [],
+    });
   });
 
   it("uses the vendor's script if configured", async () => {
@@ -216,8 +293,17 @@ describe('an RKE2 join', () => {
         source: '/etc/rancher/rke2/config.yaml',
       },
     ]);
-    expect(report.files['/var/lib/pvescaler/join-token']).toBeUndefined();
+    expect(report.files[TOKEN_FILE]?.content).toBe(`${TOKEN_AFTER_JOIN}\n`);
     expect(report.services['rke2-agent']).toEqual({ enabled: true, active: true });
+  });
+
+  it("keeps the vendor's unit and adds a drop-in", async () => {
+    const { guest } = await booted(aSeedInput({ join: anRke2Join() }));
+    const units = Object.keys(guest.report().files).filter((path) => path.includes('rke2-agent'));
+    expect(units.toSorted()).toEqual([
+      '/etc/systemd/system/rke2-agent.service.d/10-pvescaler.conf',
+      '/usr/local/lib/systemd/system/rke2-agent.service',
+    ]);
   });
 
   it("finds the archive in the release's checksum file", async () => {

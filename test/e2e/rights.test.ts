@@ -111,6 +111,7 @@ describe('the service account of the manifests', () => {
       const groups = [BOOTSTRAP_GROUPS[kind]];
       for (const lifetimeMs of [60_000, 3_590_000]) {
         const { token } = await cluster.createBootstrapToken({
+          machine: `${kind}-${lifetimeMs}`,
           description: 'for a test',
           lifetimeMs,
           groups,
@@ -128,6 +129,9 @@ describe('the service account of the manifests', () => {
           username: `system:bootstrap:${token.slice(0, 6)}`,
           groups: expect.arrayContaining(groups),
         });
+        await cluster.deleteBootstrapTokens(`${kind}-${lifetimeMs}`);
+        const name = `bootstrap-token-${token.slice(0, 6)}`;
+        expect((await plane.api.call('GET', `${SECRETS}/${name}`)).status).toBe(404);
       }
     },
   );
@@ -193,7 +197,6 @@ const FORBIDDEN: readonly Attempt[] = [
   ['GET', `${SECRETS}/some`],
   ['PATCH', `${SECRETS}/some`],
   ['PUT', `${SECRETS}/some`],
-  ['DELETE', `${SECRETS}/some`],
   ['DELETE', SECRETS],
   ['GET', '/api/v1/secrets'],
   ['POST', '/api/v1/namespaces/default/secrets'],
@@ -294,6 +297,23 @@ describe('the admission policy', () => {
       const body = secret({ expiration: inSeconds(step * 59 + 61) });
       expect((await api.call('POST', `${SECRETS}?dryRun=All`, body)).status).toBe(201);
     }
+  });
+
+  const OURS = { 'app.kubernetes.io/managed-by': 'pvescaler' };
+  it.each([
+    ['another type', 'other', OURS, 'Opaque'],
+    ['no label', 'bootstrap-token-aaaaa1', {}, 'bootstrap.kubernetes.io/token'],
+    [
+      'the label of another program',
+      'bootstrap-token-aaaaa2',
+      { 'app.kubernetes.io/managed-by': 'kubeadm' },
+      'bootstrap.kubernetes.io/token',
+    ],
+  ])('refuses to delete a Secret with %s', async (_what, name, labels, type) => {
+    const data = { expiration: inSeconds(600), 'token-id': name.slice(-6) };
+    await plane.api.create(SECRETS, secret(data, { metadata: { name, labels }, type }));
+    expect((await api.call('DELETE', `${SECRETS}/${name}`)).status).toBe(403);
+    expect((await plane.api.call('GET', `${SECRETS}/${name}`)).status).toBe(200);
   });
 
   it('does not apply to other users', async () => {

@@ -14,11 +14,11 @@ function setUp() {
   const random = new SeededRandom(3);
   const sim = new KubernetesSim({ clock, random });
   const errors: PvescalerError[] = [];
-  const connect = (own = clock) => {
+  const connect = (own = clock, caPem?: string) => {
     const cluster = new KubernetesCluster({
       transport: new SimTransport(sim),
       server: 'http://sim.example/',
-      caPem: undefined,
+      caPem,
       clock: own,
       random,
       onError: (error) => errors.push(error),
@@ -331,6 +331,7 @@ describe('KubernetesCluster evictions', () => {
 
 describe('KubernetesCluster bootstrap tokens', () => {
   const order = {
+    machine: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
     description: 'd',
     lifetimeMs: 60_000,
     groups: ['system:bootstrappers:kubeadm:default-node-token'],
@@ -345,6 +346,34 @@ describe('KubernetesCluster bootstrap tokens', () => {
     expect(sim.list('v1', 'secrets').map(({ metadata }) => metadata.name)).toEqual([
       `bootstrap-token-${token.slice(0, 6)}`,
     ]);
+  });
+
+  it('are deleted by another process that knows only the machine', async () => {
+    const { sim, cluster, connect } = setUp();
+    await cluster.createBootstrapToken(order);
+    await connect().createBootstrapToken(order);
+    expect(sim.list('v1', 'secrets').map(({ metadata }) => metadata.labels)).toEqual(
+      Array(2).fill({
+        'app.kubernetes.io/managed-by': 'pvescaler',
+        'pvescaler.dev/machine': order.machine,
+      }),
+    );
+    await connect().deleteBootstrapTokens(order.machine);
+    expect(sim.list('v1', 'secrets')).toEqual([]);
+  });
+
+  it.each([
+    [403, undefined],
+    [500, { facts: { httpStatus: 500 } }],
+  ])('stay after a refused deletion with %i', async (status, error) => {
+    const { sim, cluster } = setUp();
+    await cluster.createBootstrapToken(order);
+    const fault = { kind: 'status', status, reason: 'X' } as const;
+    sim.faults.add({ path: 'secrets/bootstrap-token-', fault });
+    const deleted = cluster.deleteBootstrapTokens(order.machine);
+    if (error === undefined) await deleted;
+    else await expect(deleted).rejects.toMatchObject(error);
+    expect(sim.list('v1', 'secrets')).toHaveLength(1);
   });
 
   it('do not outlive the maximum by the server clock when the local clock is ahead', async () => {
@@ -373,6 +402,28 @@ describe('KubernetesCluster bootstrap tokens', () => {
     const hidden = Buffer.from(data['token-secret'] ?? '', 'base64').toString('utf8');
     expect(hidden).toHaveLength(16);
     expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toContain(hidden);
+  });
+});
+
+describe('the CA for joining nodes', () => {
+  const CONFIG_MAP = { name: 'kube-root-ca.crt', namespace: 'kube-system' };
+
+  it('is read anew for each call and preferred to the CA of the kubeconfig', async () => {
+    const { sim, clock, connect } = setUp();
+    const cluster = connect(clock, 'stale');
+    const map = { metadata: CONFIG_MAP, data: { 'ca.crt': 'one' } };
+    sim.create('v1', 'configmaps', map);
+    expect(await cluster.serverCa()).toBe('one');
+    sim.change('v1', 'configmaps', { ...map, data: { 'ca.crt': 'two' } });
+    expect(await cluster.serverCa()).toBe('two');
+  });
+
+  it.each([403, 404, 500])('is that of the kubeconfig after a %i, except 500', async (status) => {
+    const { sim, clock, connect } = setUp();
+    sim.faults.add({ path: 'configmaps', fault: { kind: 'status', status, reason: 'X' } });
+    const ca = connect(clock, 'from kubeconfig').serverCa();
+    if (status === 500) await expect(ca).rejects.toMatchObject({ facts: { httpStatus: 500 } });
+    else expect(await ca).toBe('from kubeconfig');
   });
 });
 

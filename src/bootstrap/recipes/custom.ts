@@ -19,6 +19,7 @@ export const customRecipe: Recipe<CustomJoin> = (join, node) => {
     secrets: token === undefined ? [] : [secretFile(TOKEN_FILE, `${token}\n`)],
     packages: [],
     script: script === undefined ? '' : joinLines(...environment(node, token), CUSTOM_SCRIPT),
+    afterJoin: '',
     services: [],
   });
 };

@@ -21,6 +21,8 @@ export interface JoinPlan {
    * is retried later.
    */
   readonly script: string;
+  /** Shell, run when the join is done, and again after a crash in between. */
+  readonly afterJoin: string;
   /** Services that pull images or open outgoing connections and therefore need the proxy. */
   readonly services: readonly string[];
 }

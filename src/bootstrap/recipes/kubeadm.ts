@@ -49,6 +49,7 @@ export const kubeadmRecipe: Recipe<KubeadmJoin> = (join, { registration }) => {
     ],
     packages: [],
     script: renderScript(join.server),
+    afterJoin: '',
     services: RUNTIMES,
   });
 };

@@ -7,6 +7,8 @@ export type RancherJoin = K3sJoin | Rke2Join;
 export interface RancherDistribution {
   readonly name: 'k3s' | 'rke2';
   readonly unit: string;
+  /** Whether the release file contains the unit. */
+  readonly hasUnit: boolean;
   readonly version: RegExp;
   readonly releases: string;
   readonly script: string;
@@ -23,6 +25,7 @@ export const RANCHER_DISTRIBUTIONS: Readonly<Record<RancherJoin['kind'], Rancher
   k3s: {
     name: 'k3s',
     unit: 'k3s-agent',
+    hasUnit: false,
     version: /^v\d+\.\d+\.\d+(-[\w.]+)?\+k3s\d+$/,
     releases: 'https://github.com/k3s-io/k3s/releases/download',
     script: 'https://get.k3s.io',
@@ -34,6 +37,7 @@ export const RANCHER_DISTRIBUTIONS: Readonly<Record<RancherJoin['kind'], Rancher
   rke2: {
     name: 'rke2',
     unit: 'rke2-agent',
+    hasUnit: true,
     version: /^v\d+\.\d+\.\d+(-[\w.]+)?\+rke2r\d+$/,
     releases: 'https://github.com/rancher/rke2/releases/download',
     script: 'https://get.rke2.io',

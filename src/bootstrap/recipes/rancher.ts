@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// k3s and RKE2: the program, a config file, and the token in a separate file that a config drop-in names. Once
-// the agent has its certificates it starts without a token, so token and drop-in are removed after the join. A
-// `token-file` setting that names a missing file would prevent the agent from starting.
+// k3s and RKE2: the program, a config file, and the token in a separate file. The agent needs a token at every
+// start, also when it has its certificates: after the join a token without a secret takes its place.
 import { formatLabels } from '../../model/labels.ts';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { formatTaint } from '../../model/taints.ts';
@@ -16,6 +15,7 @@ import {
 } from '../guest-file.ts';
 
 import type { Registration } from '../registration.ts';
+import { AGENT_TOKEN_SCRIPT, renderAgentTokenScript, renderTokenRemoval } from './agent-token.ts';
 import { isUrl, probeUrl, serverProblem, tokenProblem } from './join-parameters.ts';
 import type { JoinPlan, Recipe } from './join-plan.ts';
 import {
@@ -35,20 +35,24 @@ export const rancherRecipe: Recipe<RancherJoin> = (join, node) => {
   if (!settings.ok) return settings;
   const installed = planInstallation(join, distribution, node.architecture);
   const folder = `/etc/rancher/${distribution.name}`;
-  const config = agentConfig(join.server, node.registration, settings.value);
+  const config = agentConfig(join, node.registration, settings.value);
   const plan: JoinPlan = {
     files: [
       { path: `${folder}/config.yaml`, content: formatYaml(config), mode: '0600' },
       ...registriesFile(folder, join.registries),
       ...installed.files,
-    ],
-    secrets: [
+      agentDropIn(distribution),
+      {
+        path: AGENT_TOKEN_SCRIPT,
+        content: renderAgentTokenScript({
+          server: join.server,
+          caFile: serverCaFile(join.kind, config),
+        }),
+        mode: '0700',
+      },
       secretFile(TOKEN_FILE, `${join.token}\n`),
-      secretFile(
-        `${folder}/config.yaml.d/99-pvescaler-join.yaml`,
-        formatYaml({ 'token-file': TOKEN_FILE }),
-      ),
     ],
+    secrets: [],
     packages: installed.packages,
     script: joinLines(
       ...installed.script.split('\n').slice(0, -1),
@@ -57,6 +61,7 @@ export const rancherRecipe: Recipe<RancherJoin> = (join, node) => {
       `systemctl enable ${distribution.unit}.service`,
       `timeout ${START_TIMEOUT_SECONDS} systemctl start ${distribution.unit}.service`,
     ),
+    afterJoin: renderTokenRemoval(),
     services: [distribution.unit],
   };
   return accepted(plan);
@@ -83,13 +88,14 @@ function registriesFile(folder: string, content: string | undefined): GuestFile[
 }
 
 function agentConfig(
-  server: string,
+  { server }: RancherJoin,
   registration: Registration,
   settings: readonly AgentSetting[],
-) {
+): Readonly<Record<string, unknown>> {
   const labels = formatLabels(registration.kubeletLabels);
   const config = new Map<string, unknown>([
     ['server', server],
+    ['token-file', TOKEN_FILE],
     ['node-name', registration.nodeName],
     ['node-label', labels.split(',')],
     ...(registration.taints.length > 0
@@ -104,6 +110,11 @@ function agentConfig(
   return Object.fromEntries(config);
 }
 
+/** Where the agent stores the CA of the server that it joined. */
+function serverCaFile(name: string, config: Readonly<Record<string, unknown>>): string {
+  return `${config['data-dir'] ?? config['d'] ?? `/var/lib/rancher/${name}`}/agent/server-ca.crt`;
+}
+
 // The user's extra agent arguments, converted to settings of the config file. Settings need no quoting and
 // apply whichever unit starts the agent.
 
@@ -112,12 +123,17 @@ type AgentSetting = readonly [name: string, value: string | true];
 /** Set by the recipe. An argument that sets it again would silently win or lose. */
 const RESERVED_ARGS = new Set([
   'server',
+  's',
   'token',
+  't',
   'token-file',
   'node-name',
   'config',
+  'c',
   'with-node-id',
 ]);
+/** With a log file the agent starts itself again and reports that it is up before it has joined. */
+const LOG_ARGS = new Set(['log', 'l']);
 const RESERVED_KUBELET_ARGS =
   /^(provider-id|node-labels|register-with-taints|hostname-override)(=|$)/;
 
@@ -136,9 +152,19 @@ function parseAgentArgs(args: readonly string[]): Parsed<readonly AgentSetting[]
     if (isValue) index += 1;
   }
   const taken = settings.find(isReserved);
-  return taken === undefined
+  if (taken !== undefined) {
+    return refused(`agent argument '${withDashes(taken[0])}' is reserved: the recipe sets it`);
+  }
+  const log = settings.find(([name]) => LOG_ARGS.has(name));
+  return log === undefined
     ? accepted(settings)
-    : refused(`agent argument '--${taken[0]}' is reserved: the recipe sets it`);
+    : refused(
+        `agent argument '${withDashes(log[0])}' makes the agent ready before it has joined: read its log by journalctl`,
+      );
+}
+
+function withDashes(name: string): string {
+  return name.length === 1 ? `-${name}` : `--${name}`;
 }
 
 function splitArgument(argument: string): string[] {
@@ -170,33 +196,36 @@ function planInstallation(
 ): Installation {
   switch (join.install) {
     case 'none':
-      return { script: '', files: [notifyDropIn(distribution)], packages: [] };
+      return { script: '', files: [], packages: [] };
     case 'script':
       return {
         script: runOnce(scriptCommands(join, distribution)),
-        files: [notifyDropIn(distribution)],
+        files: [],
         packages: DOWNLOAD_PACKAGES,
       };
     case 'binary':
       return {
         script: runOnce(binaryCommands(join, distribution, architecture)),
-        files: [
-          {
-            path: unitPath(`${distribution.unit}.service`),
-            content: renderUnit(distribution),
-            mode: '0644',
-          },
-        ],
+        // The archive of RKE2 contains the vendor's unit; a unit of ours would hide its settings.
+        files: distribution.hasUnit ? [] : [unitFile(distribution)],
         packages: DOWNLOAD_PACKAGES,
       };
   }
 }
 
-/** A vendor's unit may count as started before it has read the token, which would then be removed too early. */
-function notifyDropIn({ unit }: RancherDistribution): GuestFile {
+function unitFile(distribution: RancherDistribution): GuestFile {
+  return {
+    path: unitPath(`${distribution.unit}.service`),
+    content: renderUnit(distribution),
+    mode: '0644',
+  };
+}
+
+/** Without `notify` a unit may count as started before it has read the token, which would then be removed too early. */
+function agentDropIn({ unit }: RancherDistribution): GuestFile {
   return {
     path: `${unitPath(`${unit}.service`)}.d/10-pvescaler.conf`,
-    content: joinLines('[Service]', 'Type=notify'),
+    content: joinLines('[Service]', 'Type=notify', `ExecStartPre=-${AGENT_TOKEN_SCRIPT}`),
     mode: '0644',
   };
 }

@@ -76,12 +76,33 @@ describe('the k3s and RKE2 recipe', () => {
     expect(refusal).toEqual({ ok: false, problem });
   });
 
+  it.each(['-t=x', '-t x', '-s=https://x', '-c=/x', '--config /x'])(
+    'refuses the argument %s, which it sets itself',
+    (argument) => {
+      const name = argument.split(/[ =]/)[0];
+      const refusal = recipeFor('k3s')(aK3sJoin({ agentArgs: [argument] }), node);
+      const problem = `agent argument '${name}' is reserved: the recipe sets it`;
+      expect(refusal).toEqual({ ok: false, problem });
+    },
+  );
+
+  it.each(['--log=/var/log/k3s', '-l /var/log/k3s'])(
+    'refuses the argument %s, with which the agent is ready before it has joined',
+    (argument) => {
+      const refusal = recipeFor('k3s')(aK3sJoin({ agentArgs: [argument] }), node);
+      const problem = expect.stringContaining('ready before it has joined');
+      expect(refusal).toEqual({ ok: false, problem });
+    },
+  );
+
   it('needs neither packages nor its own unit if the image has everything', () => {
     const plan = unwrap(recipeFor('rke2')(anRke2Join({ install: 'none' }), node));
     expect(plan.packages).toEqual([]);
     expect(plan.files.map(({ path }) => path)).toEqual([
       '/etc/rancher/rke2/config.yaml',
       '/etc/systemd/system/rke2-agent.service.d/10-pvescaler.conf',
+      '/usr/local/sbin/pvescaler-agent-token',
+      '/var/lib/pvescaler/join-token',
     ]);
     expect(plan.script).not.toContain('curl');
   });

@@ -23,6 +23,8 @@ const tokenSchema = z
   .prefault('auto')
   .meta({ 'x-forms': '`auto`, or a mapping with secretFile, secretEnv or secretRef' });
 
+const TOKEN_TTL_DESCRIPTION =
+  "Longest lifetime of a token created for one machine; not longer than twice the pool's `provisionTimeout`. A token is deleted when its machine is ready or gone.";
 const TOKEN_DESCRIPTION =
   'Join token: `auto` creates one bootstrap token per machine through the Kubernetes API; alternatively a static agent token.';
 
@@ -110,7 +112,7 @@ const nodeAgentKeys = {
   ),
   agentArgs: key(
     z.array(agentArgument()).prefault([]),
-    'Additional arguments of the agent. Arguments that pass a token are refused: use `token`.',
+    'Additional arguments of the agent. Arguments that pass a token are refused: use `token`. `--log` is refused too: with it the agent is ready before it has joined.',
   ),
 };
 
@@ -132,10 +134,7 @@ const k3sSchema = z.strictObject({
     },
   ),
   token: key(tokenSchema, TOKEN_DESCRIPTION, { replaces: { externalgrpc: 'k3s.cluster_token' } }),
-  tokenTtl: key(
-    duration({ min: '5m', max: '1h' }).prefault('1h'),
-    'Lifetime of a token created for one machine.',
-  ),
+  tokenTtl: key(duration({ min: '5m', max: '1h' }).prefault('1h'), TOKEN_TTL_DESCRIPTION),
   ...nodeAgentKeys,
   ...guestKeys,
 });
@@ -149,10 +148,7 @@ const rke2Schema = z.strictObject({
     'Release of RKE2.',
   ),
   token: key(tokenSchema, TOKEN_DESCRIPTION),
-  tokenTtl: key(
-    duration({ min: '5m', max: '1h' }).prefault('1h'),
-    'Lifetime of a token created for one machine.',
-  ),
+  tokenTtl: key(duration({ min: '5m', max: '1h' }).prefault('1h'), TOKEN_TTL_DESCRIPTION),
   ...nodeAgentKeys,
   ...guestKeys,
 });
@@ -168,10 +164,7 @@ const kubeadmSchema = z.strictObject({
     defaultText: 'the server of the kubeconfig',
   }),
   token: key(tokenSchema, TOKEN_DESCRIPTION),
-  tokenTtl: key(
-    duration({ min: '5m', max: '1h' }).prefault('1h'),
-    'Lifetime of a token created for one machine.',
-  ),
+  tokenTtl: key(duration({ min: '5m', max: '1h' }).prefault('1h'), TOKEN_TTL_DESCRIPTION),
   caCertHashes: key(
     z
       .array(
@@ -203,10 +196,7 @@ const customSchema = z.strictObject({
     'Script that joins the machine to the cluster; token and names are passed as environment variables.',
   ),
   token: key(tokenSchema, TOKEN_DESCRIPTION),
-  tokenTtl: key(
-    duration({ min: '5m', max: '1h' }).prefault('1h'),
-    'Lifetime of a token created for one machine.',
-  ),
+  tokenTtl: key(duration({ min: '5m', max: '1h' }).prefault('1h'), TOKEN_TTL_DESCRIPTION),
   ...guestKeys,
 });
 

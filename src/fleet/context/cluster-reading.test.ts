@@ -23,7 +23,7 @@ describe('a cluster that cannot be read', () => {
     testFleet.cluster.state.removeNode(placement.name);
     await testFleet.clock.advance(2 * 60_000);
     await testFleet.fleet.request('workers', 1, REASON);
-    for (let minute = 0; minute < 30; minute += 1) {
+    for (let minute = 0; minute < 20; minute += 1) {
       await testFleet.clock.advance(60_000);
       await runPasses(testFleet, 1);
     }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { JoinSettings } from '../context/join-settings.ts';
-import { aJoiningPool, aJoiningSeed, aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
+import {
+  aJoiningPool,
+  aJoiningSeed,
+  aJoiningTestFleet,
+  onlyMachine,
+} from '../testing/joining-test-fleet.ts';
 import { someSettings } from '../testing/settings.ts';
 import { REASON, replaceVm, runPasses } from '../testing/test-fleet.ts';
 
@@ -70,4 +75,24 @@ describe('joinByAgent', () => {
       expect(vms).not.toContain('a-persons');
     },
   );
+
+  it('writes all files again after the guest was powered off', async () => {
+    const testFleet = aJoiningTestFleet(
+      joinedBy((join) => (join.kind === 'k3s' ? { ...join, via: 'agent' } : join)),
+    );
+    const commands: string[] = [];
+    testFleet.hypervisor.guestCommand = (_vm, { command }) => {
+      commands.push(command.join(' '));
+      return { exitCode: 0, output: 'running\n', errorOutput: '' };
+    };
+    const starts = () => commands.filter((command) => command.includes('start --no-block')).length;
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 30);
+    expect(starts()).toBe(1);
+    const { placement } = await onlyMachine(testFleet, 'joining');
+    const vm = testFleet.hypervisor.state.vms.get(placement.vmId);
+    if (vm !== undefined) vm.startedAt = undefined;
+    await runPasses(testFleet, 30);
+    expect(starts()).toBe(2);
+  });
 });

@@ -25,6 +25,7 @@ import {
   type OwnVm,
   writeMilestone,
 } from './own-vm.ts';
+import { deleteJoinTokens } from './seed.ts';
 import { deleteSeed, isUploadInProgress } from './seed-volume.ts';
 
 /** After this many errors the VM is stopped without a shutdown. */
@@ -264,6 +265,7 @@ async function finishDeletion(
   if (!isVmLeft && !(await removeNode(reconcile))) {
     return requeue(RECHECK_MS, 'its Node cannot be checked');
   }
+  await deleteJoinTokens(reconcile);
   // A VM that was left alone keeps its addresses; they are released when it is gone.
   if (!isVmLeft) await reconcile.context.records.releaseAddresses(reconcile.id);
   const { failure, deletionReason, placement } = reconcile.machine;

@@ -95,7 +95,7 @@ describe('joining: registration timeout', () => {
   it('a machine without a Node gets its full registration timeout after a new driver starts', async () => {
     const testFleet = aJoiningTestFleet();
     const { id } = await aJoiningMachine(testFleet);
-    await withoutDriver(testFleet, 40);
+    await withoutDriver(testFleet, 25);
     const next = anotherProcess(testFleet);
     await runPasses(next, 5);
     next.guests.behaviour = {};

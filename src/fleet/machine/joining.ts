@@ -34,7 +34,9 @@ export async function joining(reconcile: MachineReconcile): Promise<ReconcileRes
   if (await completeNode(reconcile, clusterReading.cluster, node)) {
     return requeue(NODE_POLL_MS, 'its Node was changed');
   }
-  if (!node.ready || node.isTerminating) return keepRunning(reconcile, 'its Node is not Ready');
+  if (!node.ready || node.isTerminating) {
+    return (await restartIfStopped(reconcile)) ?? requeue(NODE_POLL_MS, 'its Node is not Ready');
+  }
   await recordDifferences(reconcile, node);
   await learnAllocatable(reconcile.context, reconcile.machine, node);
   return becomeReady(reconcile);
@@ -51,12 +53,15 @@ async function waitForNode(reconcile: MachineReconcile): Promise<ReconcileResult
     await failMachine(reconcile, error);
     return CONTINUE;
   }
-  const result = await keepRunning(reconcile, 'its Node has not appeared');
+  const restarted = await restartIfStopped(reconcile);
+  if (restarted !== undefined) return restarted;
   await joinByAgent(reconcile);
-  return result;
+  return requeue(NODE_POLL_MS, 'its Node has not appeared');
 }
 
-/** Starts a guest that powered itself off. */
-async function keepRunning(reconcile: MachineReconcile, because: string): Promise<ReconcileResult> {
-  return (await startIfStopped(reconcile)) ?? requeue(NODE_POLL_MS, because);
+/** Starts a guest that was powered off. Files that its agent wrote may be lost, so they are written again. */
+async function restartIfStopped(reconcile: MachineReconcile): Promise<ReconcileResult | undefined> {
+  const restarted = await startIfStopped(reconcile);
+  if (restarted !== undefined) reconcile.context.state.joinedByAgent.delete(reconcile.id);
+  return restarted;
 }

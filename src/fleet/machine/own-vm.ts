@@ -12,6 +12,7 @@ import {
   type ReconcileResult,
   RecordCorrected,
 } from '../context/machine-reconcile.ts';
+import { deleteJoinTokens } from './seed.ts';
 
 export interface OwnVm {
   readonly kind: 'ours';
@@ -214,10 +215,11 @@ export async function startVm(reconcile: MachineReconcile): Promise<ReconcileRes
 }
 
 export async function becomeReady(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  // Before the first durable sign of a ready machine, so that it is repeated after a crash.
+  await deleteJoinTokens(reconcile);
   await writeMilestone(reconcile, await lookUpOwnVm(reconcile), 'readySinceSeconds');
   await reconcile.move('ready');
   const { context, machine, placement } = reconcile;
-  context.state.tokens.delete(reconcile.id);
   // A later error is recorded even if it is the same as the last one.
   context.state.recorded.delete(reconcile.id);
   await context.records.changePool(machine.pool, ({ backoff, ...rest }) =>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of a machine's seed ISO.
 
-import { createHash, X509Certificate } from 'node:crypto';
 import {
   buildSeedIso,
   type FamilyInput,
@@ -14,10 +13,12 @@ import { BOOTSTRAP_GROUPS } from '../../model/bootstrap-groups.ts';
 import type { FamilyRule } from '../../placement/index.ts';
 import type { Cluster } from '../../ports/cluster.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
-import type { JoinSettings } from '../context/join-settings.ts';
+import type { JoinSettings, TokenSettings } from '../context/join-settings.ts';
+import { isMachineError } from '../context/machine-error.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import type { NetworkSettings, SeedSettings } from '../context/settings.ts';
+import type { NetworkSettings, PoolSettings, SeedSettings } from '../context/settings.ts';
 import { machineInput } from '../nodes/registration.ts';
+import { kubeadmCaHashes, rancherCaHash } from './ca-hash.ts';
 import { macOf } from './vm-identity.ts';
 
 interface SeedParts {
@@ -77,9 +78,10 @@ function familyOf(rule: FamilyRule, addresses: readonly string[], family: 4 | 6)
 }
 
 // The join data of one machine with its secret. A bootstrap token is created just before it is sent, for one machine, and
-// kept in memory only: after a crash another one is created, and the first expires unused.
+// kept in memory only: after a crash another one is created. All are deleted when the machine is ready or gone.
 
 type Joining = Exclude<JoinSettings, { readonly kind: 'none' }>;
+type AutoToken = Extract<TokenSettings, { readonly kind: 'auto' }>;
 
 /** Placeholder in documents that contain no token. */
 const NO_TOKEN = 'none00.0000000000000000';
@@ -112,18 +114,41 @@ async function withToken(
   return {
     ...join,
     token,
-    caCertHashes: caCertHashes.length > 0 ? caCertHashes : caHashes(await caOf(reconcile)),
+    caCertHashes: caCertHashes.length > 0 ? caCertHashes : kubeadmCaHashes(await caOf(reconcile)),
   };
 }
 
 async function tokenOf(reconcile: MachineReconcile, join: Joining): Promise<string> {
   if (join.token.kind === 'static') return join.token.read();
-  const token = await createOrReuseToken(reconcile, join, join.token.ttlMs);
+  const token = await createOrReuseToken(reconcile, join, lifetimeOf(reconcile, join.token));
   if (join.kind !== 'k3s' && join.kind !== 'rke2') return token;
-  const sum = createHash('sha256')
-    .update(await caOf(reconcile))
-    .digest('hex');
-  return `K10${sum}::${token}`;
+  return `K10${rancherCaHash(await caOf(reconcile), reconcile.context.now)}::${token}`;
+}
+
+const MIN_LIFETIME_MS = 5 * 60_000;
+
+/** Twice the time that the machine has to become ready, of which time without a driver or cluster does not count. */
+function lifetimeOf({ pool }: MachineReconcile, { ttlMs }: AutoToken): number {
+  const timeoutMs = pool?.provisionTimeoutMs ?? Number.POSITIVE_INFINITY;
+  return Math.min(ttlMs, Math.max(2 * timeoutMs, MIN_LIFETIME_MS));
+}
+
+/**
+ * Called before the machine is recorded as ready or gone: after a crash in between it is called again. An error is ignored,
+ * because the tokens expire soon.
+ */
+export async function deleteJoinTokens(reconcile: MachineReconcile): Promise<void> {
+  const { context, id, pool } = reconcile;
+  context.state.tokens.delete(id);
+  if (context.cluster === undefined || (pool !== undefined && !hasOwnTokens(pool))) return;
+  await context.cluster.deleteBootstrapTokens(id, context.writeOptions()).catch((error) => {
+    if (!isMachineError(error)) throw error;
+  });
+}
+
+function hasOwnTokens({ seed }: PoolSettings): boolean {
+  const join = seed?.join;
+  return join !== undefined && join.kind !== 'none' && join.token.kind === 'auto';
 }
 
 /** A token with more than half of its lifetime left is used for a second attempt. */
@@ -138,6 +163,7 @@ async function createOrReuseToken(
     return existing.token;
   const created = await clusterOf(reconcile).createBootstrapToken(
     {
+      machine: reconcile.id,
       description: `pvescaler: ${reconcile.placement.name}`,
       lifetimeMs: ttlMs,
       groups: [BOOTSTRAP_GROUPS[kind === 'custom' ? 'kubeadm' : kind]],
@@ -151,15 +177,6 @@ async function createOrReuseToken(
 
 async function caOf(reconcile: MachineReconcile): Promise<string> {
   return clusterOf(reconcile).serverCa(reconcile.context.readOptions);
-}
-
-/** Hashes of the public key of each CA, which kubeadm pins. */
-function caHashes(pem: string): readonly string[] {
-  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g);
-  return (certificates ?? []).map((text) => {
-    const key = new X509Certificate(text).publicKey.export({ type: 'spki', format: 'der' });
-    return `sha256:${createHash('sha256').update(key).digest('hex')}`;
-  });
 }
 
 function clusterOf(reconcile: MachineReconcile): Cluster {

@@ -77,6 +77,7 @@ async function expectExactly(testFleet: JoiningTestFleet, expected: number): Pro
     expect(providerId).toBe(vmProviderId(REGION, placement?.vmId ?? 0));
     expect(node?.taints.map(({ key }) => key)).not.toContain(STARTUP_TAINT.key);
   }
+  expect(testFleet.cluster.state.existingTokens).toEqual([]);
   await expectNoSecretKept(testFleet);
 }
 

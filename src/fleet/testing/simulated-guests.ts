@@ -67,9 +67,9 @@ export class SimulatedGuests {
 
   #register(vm: MemoryVm, seed: string): void {
     const { clock, cluster, hypervisor } = this.#parts;
-    const { nodes, tokens } = cluster.state;
+    const { nodes, existingTokens } = cluster.state;
     if ([...nodes.values()].some(({ systemUuid }) => systemUuid === smbiosUuidOf(vm))) return;
-    const hasValidToken = tokens.some(
+    const hasValidToken = existingTokens.some(
       ({ token, expiresAt }) => seed.includes(token) && expiresAt > clock.now(),
     );
     if (!hasValidToken) return;

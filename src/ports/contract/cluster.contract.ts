@@ -10,6 +10,7 @@ import { clusterViewContract } from './cluster-view.contract.ts';
 import { aborted, rejectionCode } from './store-fixture.contract.ts';
 
 const TOKEN_REQUEST: BootstrapTokenRequest = {
+  machine: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
   description: 'for worker-1',
   lifetimeMs: 900_000,
   groups: [BOOTSTRAP_GROUPS.k3s],
@@ -63,6 +64,21 @@ function bootstrapTokenContract(open: OpenCluster): void {
           expect(await tokens()).toEqual([]);
         })();
       },
+    );
+
+    it(
+      'are deleted with all others of their machine',
+      withCluster(open, async ({ cluster, tokens }) => {
+        const { machine } = TOKEN_REQUEST;
+        await cluster.createBootstrapToken(TOKEN_REQUEST);
+        await cluster.createBootstrapToken(TOKEN_REQUEST);
+        const other = await cluster.createBootstrapToken({ ...TOKEN_REQUEST, machine: 'other' });
+        await cluster.deleteBootstrapTokens(machine);
+        expect((await tokens()).map(({ token }) => token)).toEqual([other.token]);
+        await cluster.deleteBootstrapTokens(machine);
+        await cluster.createBootstrapToken(TOKEN_REQUEST);
+        expect(await tokens()).toHaveLength(2);
+      }),
     );
 
     it(

@@ -37,7 +37,9 @@ export class MemoryClusterState {
   readonly pods = new Map<string, Pod>();
   /** Pods that a budget protects, with the budget's message. */
   readonly protectedPods = new Map<string, string>();
+  /** All tokens that were created. */
   readonly tokens: RecordedToken[] = [];
+  readonly deletedTokens = new Set<string>();
   readonly events: ClusterEvent[] = [];
   readonly leases = new Map<string, LeaseRecord>();
   revision = 1;
@@ -46,6 +48,10 @@ export class MemoryClusterState {
 
   constructor(uid: string) {
     this.uid = uid;
+  }
+
+  get existingTokens(): readonly RecordedToken[] {
+    return this.tokens.filter(({ token }) => !this.deletedTokens.has(token));
   }
 
   watch(onChange: () => void): () => void {

@@ -62,7 +62,7 @@ clusterContract('memory', () => {
       state.leases.delete(name);
       return Promise.resolve();
     },
-    tokens: () => Promise.resolve(state.tokens),
+    tokens: () => Promise.resolve(state.existingTokens),
     events: (node: string) =>
       Promise.resolve(
         state.events

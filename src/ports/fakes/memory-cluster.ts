@@ -160,6 +160,13 @@ export class MemoryCluster implements Cluster {
     });
   }
 
+  deleteBootstrapTokens(machine: string, options?: ClusterCallOptions): Promise<void> {
+    return this.#call({ method: 'deleteBootstrapTokens', subject: machine }, options, () => {
+      const own = this.state.tokens.filter((token) => token.machine === machine);
+      for (const { token } of own) this.state.deletedTokens.add(token);
+    });
+  }
+
   serverCa(options?: ClusterCallOptions): Promise<string> {
     return this.#call({ method: 'serverCa' }, options, () => this.state.serverCa);
   }

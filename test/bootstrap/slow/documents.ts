@@ -16,6 +16,7 @@ export interface DocumentsCheck {
   readonly tally: Tally;
 }
 
+const readHostname = join(import.meta.dirname, 'read_hostname.py');
 const readYaml = join(import.meta.dirname, 'read_yaml.py');
 
 /** Older releases validate the schema of user-data only. */
@@ -32,6 +33,15 @@ export function checkDocuments(check: DocumentsCheck): void {
     const parsed = readBack(check, kind, text);
     if (kind === 'user-data') checkFiles(check, parsed);
   }
+  checkHostname(check);
+}
+
+/** The documents are in the files that `readBack` wrote. */
+function checkHostname({ name, input, folder, tally }: DocumentsCheck): void {
+  const paths = ['user-data', 'meta-data'].map((kind) => join(folder, `${name}-${kind}.yaml`));
+  const { text } = run(PYTHON, [readHostname, ...paths]);
+  const isRight = text.trim() === input.machine.name;
+  tally.check(`${name}: host name that cloud-init sets`, isRight, () => text);
 }
 
 function checkSchema({ name, folder, tally }: DocumentsCheck, seed: RenderedSeed): void {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the first-boot documents with independent programs: Debian's cloud-init for the documents; isoinfo,
-// xorriso and pycdlib for the ISO; PyYAML for the YAML; dash for the scripts; systemd for the units. Usage: npm
+// xorriso and pycdlib for the ISO; PyYAML for the YAML; dash and OpenSSL for the scripts; systemd for the units. Usage: npm
 // run test:bootstrap. The first run needs root on Debian or Ubuntu, to install them.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { checkAgentToken } from './agent-token.ts';
 import { checkDocuments } from './documents.ts';
 import { checkIsos } from './isos.ts';
 import { checkRandomYaml } from './random-yaml.ts';
@@ -27,6 +28,7 @@ function main(): void {
       checkDocuments({ name, input, folder, tally });
     }
     say(`${Object.keys(SAMPLES).length} seeds read by cloud-init, PyYAML, dash and systemd`);
+    say(`${checkAgentToken(folder, tally)} CA bundles hashed by the script of the agent's token`);
     const seed = Math.floor(Math.random() * 2 ** 31);
     say(`${checkRandomYaml(folder, tally, seed)} random values of seed ${seed} read by PyYAML`);
     const isos = checkIsos({ samples: SAMPLES, folder, tally, pycdlib });

@@ -21,9 +21,21 @@ describe('cloud-init hostname', () => {
     ['fqdn: named.lab.example', 'named'],
     ['hostname: short\nfqdn: other.lab.example', 'short'],
     ['fqdn: named.lab.example\nprefer_fqdn_over_hostname: true', 'named.lab.example'],
-    ['hostname: named\npreserve_hostname: true', 'ubuntu'],
+    ['hostname: a.lab.example\nfqdn: a.lab.example', 'a.lab.example'],
+    ['hostname: a.lab.example', 'a'],
+    ['hostname: named\npreserve_hostname: true', 'worker-1'],
   ])('is set from %j to %s', async (config, expected) => {
     expect((await bootAndReport(`#cloud-config\n${config}\n`)).hostname).toBe(expected);
+  });
+
+  it('is cut at the first dot of the name in meta-data, whatever user-data prefers', async () => {
+    const seedIso = buildSeedIso({
+      userData: '#cloud-config\nprefer_fqdn_over_hostname: true\n',
+      metaData: 'instance-id: i-1\nlocal-hostname: a.lab.example\n',
+    });
+    const harness = createGuestHarness({ seedIso });
+    await harness.boot();
+    expect(harness.guest.report().hostname).toBe('a');
   });
 
   it('is written to /etc/hosts with manage_etc_hosts', async () => {

@@ -29,6 +29,8 @@ export class CloudInit {
   #seed: Seed | undefined;
   #userData: UserData | undefined;
   #isNewInstance = false;
+  /** The names that were last set. */
+  #hostname: { readonly hostname: string; readonly fqdn: string } | undefined;
 
   constructor(system: GuestSystem, shell: GuestShell) {
     this.#system = system;
@@ -45,6 +47,8 @@ export class CloudInit {
       this.#userData = this.#readUserData(this.#seed);
       system.instanceId = this.#seed.instanceId;
     }
+    // From meta-data alone: user-data is not read yet, also not `preserve_hostname`.
+    if (this.#isNewInstance) this.#setHostname({});
     const isUnconfigured = system.networkPlan.length === 0;
     if (this.#isNewInstance || (isUnconfigured && !isDisabled))
       system.networkPlan = this.#readNetworkPlans();
@@ -112,16 +116,20 @@ export class CloudInit {
     return [{ mac: first.mac, dhcp4: true, addresses: [], nameservers: [], searchDomains: [] }];
   }
 
+  /** As `get_hostname_fqdn` and the module set_hostname, which does nothing while both names stay the same. */
   #setHostname(config: PlainRecord): void {
     if (isTruthy(config['preserve_hostname'])) return;
-    const hostname = asText(config['hostname']);
-    const fqdn =
-      asText(config['fqdn']) ?? hostname ?? asText(this.#seed?.metaData['local-hostname']);
+    const given = asText(config['hostname']);
+    const fqdn = asText(config['fqdn']) ?? given ?? asText(this.#seed?.metaData['local-hostname']);
     if (!fqdn) return;
-    const short = (hostname ?? fqdn).replace(/\..*/, '');
-    this.#system.setHostname(isTruthy(config['prefer_fqdn_over_hostname']) ? fqdn : short);
+    const hasFqdn = asText(config['fqdn']) !== undefined;
+    const hostname = hasFqdn && given !== undefined ? given : fqdn.replace(/\..*/, '');
+    if (this.#hostname?.hostname !== hostname || this.#hostname.fqdn !== fqdn) {
+      this.#system.setHostname(isTruthy(config['prefer_fqdn_over_hostname']) ? fqdn : hostname);
+    }
+    this.#hostname = { hostname, fqdn };
     if (/^(true|localhost)$/.test(asText(config['manage_etc_hosts']) ?? '')) {
-      const names = fqdn === short ? short : `${fqdn} ${short}`;
+      const names = fqdn === hostname ? hostname : `${fqdn} ${hostname}`;
       this.#system.files.write('/etc/hosts', `127.0.1.1 ${names}\n127.0.0.1 localhost\n`);
     }
   }

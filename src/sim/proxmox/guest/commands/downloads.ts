@@ -2,6 +2,7 @@
 // curl, wget, tar and placeholders for downloaded files. A placeholder is a text with the URL of the download. The guest
 // can store, copy and install it. Every checksum of it is accepted, because the real content is unknown.
 import type { DownloadResult } from '../guest-types.ts';
+import { ServerApi } from '../kubelet/server-api.ts';
 import {
   type CommandCall,
   type CommandResult,
@@ -38,11 +39,11 @@ const CURL_OPTIONS_WITH_VALUE =
 const WGET_OPTIONS_WITH_VALUE =
   'O output-document T timeout t tries P directory-prefix o header ca-certificate'.split(' ');
 
-function curl(call: CommandCall): CommandResult {
+async function curl(call: CommandCall): Promise<CommandResult> {
   const options = parseOptions(call.args, CURL_OPTIONS_WITH_VALUE);
   const [url] = options.operands;
   if (url === undefined) return failure(2, 'curl: no URL specified!');
-  const content = fetchText(call, url);
+  const content = await fetchOverConnection(call, url, options.value('cacert'));
   if (typeof content !== 'string')
     return failure(content.exitCode, `curl: (${content.exitCode}) ${content.message}`);
   const name = options.has('O', 'remote-name') ? baseName(url) : options.value('o', 'output');
@@ -59,10 +60,33 @@ function wget(call: CommandCall): CommandResult {
   return writeOutput(call, content, options.value('O', 'output-document') ?? baseName(url));
 }
 
-function fetchText(
+type Fetched = string | Extract<DownloadResult, { exitCode: number }>;
+
+/** The CA of the cluster comes from the real server when the guest is connected to one; all else is simulated. */
+async function fetchOverConnection(
   call: CommandCall,
   url: string,
-): string | Extract<DownloadResult, { exitCode: number }> {
+  caFile: string | undefined,
+): Promise<Fetched> {
+  const { system } = call;
+  const { connect } = system.input;
+  const { origin, pathname } = URL.parse(url) ?? {};
+  if (connect === undefined || origin === undefined || pathname !== '/cacerts')
+    return fetchText(call, url);
+  const caPem = caFile === undefined ? undefined : system.files.read(call.path(caFile));
+  const transport = await connect({ caPem });
+  const api = new ServerApi({ transport, server: origin, signal: system.signal });
+  try {
+    return await api.requestText('GET', pathname);
+  } catch (error) {
+    system.signal.throwIfAborted();
+    return { exitCode: 7, message: error instanceof Error ? error.message : '' };
+  } finally {
+    await api.close();
+  }
+}
+
+function fetchText(call: CommandCall, url: string): Fetched {
   const host = /^[a-z]+:\/\/([^/]+)/.exec(url)?.[1] ?? url;
   if (!call.system.network.isOnline)
     return { exitCode: 6, message: `Could not resolve host: ${host}` };

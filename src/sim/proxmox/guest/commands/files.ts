@@ -29,6 +29,11 @@ export const FILE_COMMANDS: CommandTable = {
   mv: (call) => copyFiles(call, true),
   ln: (call) => copyFiles(call, false),
   cat,
+  cmp: (call) => {
+    const [one, two] = parseOperands(call).map((path) => call.system.files.read(call.path(path)));
+    if (one === undefined || two === undefined) return failure(2, 'cmp: No such file or directory');
+    return { code: one === two ? 0 : 1 };
+  },
   tee,
   ls: (call) => {
     const missing = parseOperands(call).find((path) => !call.system.files.exists(call.path(path)));

@@ -52,6 +52,7 @@ systemctl enable --now k3s-agent`);
     await sh(
       'echo tokentext > /run/token; K3S_URL=https://env:6443 K3S_TOKEN_FILE=/run/token k3s agent --node-name n1 --node-label a=b',
     );
+    await sh('rm -r /var/lib/rancher');
     await sh('K3S_URL=https://env:6443 K3S_TOKEN=t k3s agent --server https://flag:6443');
     expect(history.joinAttempts).toMatchObject([
       {
@@ -69,7 +70,7 @@ systemctl enable --now k3s-agent`);
     const { sh, history } = createShellHarness();
     await sh(K3S);
     expect((await sh('k3s agent')).err).toContain('--server is required');
-    expect((await sh('k3s agent -s https://x:6443')).err).toContain('--token is required');
+    expect((await sh('k3s agent -s https://x:6443')).err).toContain('token must not be empty');
     expect((await sh('k3s --version && k3s kubectl get node')).code).toBe(0);
     expect(history.joinAttempts).toEqual([]);
   });

@@ -3,7 +3,7 @@
 // recorded and succeeds; with it, the guest joins the real server.
 import type { JoinAttempt } from '../guest-types.ts';
 import { type IdentityPaths, readIdentity, writeIdentity } from '../kubelet/identity.ts';
-import { joinCluster, runKubelet } from '../kubelet/kubelet-service.ts';
+import { findJoinedServer, joinCluster, runKubelet } from '../kubelet/kubelet-service.ts';
 import type { KubeletSettings } from '../kubelet/settings.ts';
 import { type CommandCall, type CommandResult, failure, OK } from '../shell/command.ts';
 import type { GuestSystem } from '../system/system.ts';
@@ -33,35 +33,59 @@ export async function joinNode(
   }
   const { server, token, caCertHashes } = attempt;
   const settings = toKubeletSettings({ ...attempt, providerId, version });
+  return runJoin(system, attempt.distribution, () =>
+    joinCluster(system, { settings, server, token, caCertHashes, paths, connect }),
+  );
+}
+
+/** Starts the kubelet with the certificates on disk; does nothing when there are none. */
+export async function startJoinedKubelet(
+  system: GuestSystem,
+  paths: IdentityPaths,
+  node: Omit<Parameters<typeof toKubeletSettings>[0], 'providerId'>,
+): Promise<void> {
+  const identity = readIdentity(system.files, paths);
+  const { connect } = system.input;
+  if (identity === undefined || connect === undefined) return;
+  const [providerId] = kubeletFlagValues(node.kubeletArgs, 'provider-id');
+  const settings = toKubeletSettings({ ...node, providerId });
+  await runKubelet(system, { settings, identity, connect });
+}
+
+/**
+ * Starts the agent of k3s or RKE2 with the certificates on disk: verifies the server's CA by the hash in the token, and
+ * uses no other part of it. Returns undefined when there are no certificates.
+ */
+export async function startJoinedAgent(
+  { system }: CommandCall,
+  { attempt, version, paths }: NodeJoin,
+): Promise<CommandResult | undefined> {
+  const identity = readIdentity(system.files, paths);
+  if (identity === undefined) return undefined;
+  const { connect } = system.input;
+  if (connect === undefined) return OK;
+  return runJoin(system, attempt.distribution, async () => {
+    const { caPem } = await findJoinedServer(system, { ...attempt, connect });
+    writeIdentity(system.files, paths, { ...identity, caPem });
+    await startJoinedKubelet(system, paths, { ...attempt, version });
+  });
+}
+
+async function runJoin(
+  system: GuestSystem,
+  distribution: string,
+  join: () => Promise<void>,
+): Promise<CommandResult> {
   try {
-    await joinCluster(system, { settings, server, token, caCertHashes, paths, connect });
+    await join();
   } catch (error) {
     system.signal.throwIfAborted();
-    const message = `${attempt.distribution}: ${error instanceof Error ? error.message : ''}`;
+    const message = `${distribution}: ${error instanceof Error ? error.message : ''}`;
     system.recordError(message);
     return failure(1, message);
   }
   system.notifyChange();
   return OK;
-}
-
-/** Starts the kubelet with the certificates on disk, without a token. Returns false when there are none. */
-export async function startJoinedKubelet(
-  system: GuestSystem,
-  paths: IdentityPaths,
-  node: Omit<Parameters<typeof toKubeletSettings>[0], 'providerId'>,
-): Promise<boolean> {
-  const identity = readIdentity(system.files, paths);
-  if (identity === undefined) return false;
-  const { connect } = system.input;
-  if (connect === undefined) return true;
-  const [providerId] = kubeletFlagValues(node.kubeletArgs, 'provider-id');
-  await runKubelet(system, {
-    settings: toKubeletSettings({ ...node, providerId }),
-    identity,
-    connect,
-  });
-  return true;
 }
 
 function toKubeletSettings(

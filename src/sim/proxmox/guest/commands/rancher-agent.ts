@@ -12,7 +12,7 @@ import {
 } from '../shell/command.ts';
 import { asRecord, asTexts, parseYaml } from '../untyped-values.ts';
 import { placeholderUrl } from './downloads.ts';
-import { joinNode, kubeletFlagValues, startJoinedKubelet } from './join.ts';
+import { joinNode, kubeletFlagValues, startJoinedAgent } from './join.ts';
 
 type Distribution = 'k3s' | 'rke2';
 type AgentSettings = Map<string, readonly string[]>;
@@ -52,16 +52,11 @@ export async function rancherAgent(call: CommandCall): Promise<CommandResult> {
     kubeletArgs,
   };
   const paths = rancherIdentityPaths(distribution, all('data-dir').at(-1));
-  if (token === undefined) {
-    const hasJoined = await startJoinedKubelet(call.system, paths, { ...node, version });
-    return hasJoined ? OK : missingFlag('--token');
-  }
+  // The agent needs a token at each start, also when it has certificates.
+  if (!token) return failure(1, 'level=error msg="token must not be empty"');
   const source = files[0] ?? `${distribution} agent`;
-  return joinNode(call, {
-    attempt: { ...node, server, token, caCertHashes: [], source },
-    version,
-    paths,
-  });
+  const join = { attempt: { ...node, server, token, caCertHashes: [], source }, version, paths };
+  return (await startJoinedAgent(call, join)) ?? joinNode(call, join);
 }
 
 function missingFlag(flag: string): CommandResult {

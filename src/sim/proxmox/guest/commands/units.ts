@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // systemd units from unit files or packages. Starting a unit runs its `ExecStart` commands.
 import { type CommandResult, type CommandRunner, failure, OK } from '../shell/command.ts';
+import { baseName } from '../system/files.ts';
 import type { GuestSystem } from '../system/system.ts';
 import { startKubeletUnit } from './kubeadm.ts';
 
@@ -80,7 +81,10 @@ export async function startUnit(call: UnitCall): Promise<CommandResult> {
   const hasPort = unit !== 'qemu-guest-agent' || system.input.agentEnabled;
   if (!hasPort) return failure(1, `A dependency job for ${unit}.service failed: no virtio port.`);
   const text = readUnitFile(system, unit);
-  const result = text === undefined ? await startPackageUnit(call) : await runUnit(call, text);
+  const result =
+    text === undefined
+      ? await startPackageUnit(call)
+      : await runUnit(call, text + readDropIns(system, unit));
   const target = result.code === 0 ? system.activeUnits : system.failedUnits;
   system.activeUnits.delete(unit);
   system.failedUnits.delete(unit);
@@ -108,12 +112,26 @@ export function readUnitFile(system: GuestSystem, unit: string): string | undefi
   return undefined;
 }
 
+/** The drop-ins of a unit, in the order of their file names. */
+function readDropIns(system: GuestSystem, unit: string): string {
+  const isDropIn = (path: string) =>
+    UNIT_DIRECTORIES.some((directory) => path.startsWith(`${directory}/${unit}.service.d/`)) &&
+    path.endsWith('.conf');
+  const paths = system.files.paths().filter(isDropIn);
+  return paths
+    .toSorted((one, two) => (baseName(one) < baseName(two) ? -1 : 1))
+    .map((path) => `\n${system.files.read(path) ?? ''}`)
+    .join('');
+}
+
+const COMMAND_ORDER = ['ExecCondition', 'ExecStartPre', 'ExecStart', 'ExecStartPost'];
+
 async function runUnit(call: UnitCall, text: string): Promise<CommandResult> {
   const settings = parseUnitFile(text);
   const variables = buildEnvironment(call.system, settings);
   if (typeof variables === 'string') return failure(1, variables);
-  for (const [key, value] of settings) {
-    if (!/^ExecStart(Pre|Post)?$/.test(key) || value === '') continue;
+  const commands = COMMAND_ORDER.flatMap((key) => settings.filter(([name]) => name === key));
+  for (const [, value] of commands.filter(([, each]) => each !== '')) {
     const [, prefix = '', command = ''] = /^([-@:+!]*)(.*)$/s.exec(value) ?? [];
     const result = await call.runner.runScript(command.replaceAll('%H', call.system.hostname), {
       variables,

@@ -2,6 +2,8 @@
 // Finds and authenticates the API server with a join token. kubeadm reads the public cluster-info ConfigMap and verifies
 // its signature; k3s and RKE2 read the CA bundle from the server and compare it with the hash in the token.
 import { createHash, createHmac, timingSafeEqual, X509Certificate } from 'node:crypto';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { Certificate } from '@peculiar/asn1-x509';
 import { asList, asRecord, asText, parseYaml } from '../untyped-values.ts';
 import { JoinRefusedError, type OpenConnection, ServerApi } from './server-api.ts';
 
@@ -109,14 +111,63 @@ function splitCertificates(text: string): readonly string[] {
 async function discoverBySupervisor(request: DiscoveryRequest): Promise<DiscoveredServer> {
   const { hash, bearer } = parseRancherToken(request.token);
   const caPem = await callServer(request, undefined, (api) => api.requestText('GET', '/cacerts'));
-  const found = createHash('sha256').update(caPem).digest('hex');
-  if (hash !== undefined && hash !== found) {
+  if (hash !== undefined && hash !== hashCaBundle(caPem)) {
     throw new JoinRefusedError('token CA hash does not match the Cluster CA certificate hash');
   }
   const path = `/v1-${request.distribution}/apiservers`;
   const addresses = await callServer(request, caPem, (api) => api.requestJson('GET', path));
   const [first] = asList(addresses);
   return { server: formatServerUrl(asText(first) ?? request.server), caPem, bearer };
+}
+
+/**
+ * As `hashCA` of k3s: several certificates are reduced to the root of the first one. A root is any later certificate whose
+ * authority key id is absent or its own.
+ */
+export function hashCaBundle(caPem: string): string {
+  const [leaf, ...rest] = splitCertificates(caPem);
+  const chained = leaf === undefined || rest.length === 0 ? undefined : findChainEnd(leaf, rest);
+  return createHash('sha256')
+    .update(chained ?? caPem)
+    .digest('hex');
+}
+
+/** Walks from certificate to issuer, breadth first: the shortest chain wins. */
+function findChainEnd(leaf: string, rest: readonly string[]): Buffer | undefined {
+  const others = rest.map((text) => ({ x509: new X509Certificate(text), isRoot: isRoot(text) }));
+  const seen = new Set([identityOf(new X509Certificate(leaf))]);
+  let level = [new X509Certificate(leaf)];
+  while (level.length > 0) {
+    const parents = others.filter(
+      ({ x509 }) =>
+        !seen.has(identityOf(x509)) &&
+        level.some((child) => child.checkIssued(x509) && child.verify(x509.publicKey)),
+    );
+    const root = parents.find((each) => each.isRoot);
+    if (root !== undefined) return root.x509.raw;
+    for (const { x509 } of parents) seen.add(identityOf(x509));
+    level = parents.map(({ x509 }) => x509);
+  }
+  return undefined;
+}
+
+function identityOf(certificate: X509Certificate): string {
+  const key = certificate.publicKey.export({ type: 'spki', format: 'der' }).toString('hex');
+  return `${certificate.subject}\n${key}`;
+}
+
+function isRoot(pem: string): boolean {
+  const { extensions = [] } = AsnConvert.parse(
+    new X509Certificate(pem).raw,
+    Certificate,
+  ).tbsCertificate;
+  const hexOf = (id: string) => {
+    const value = extensions.find(({ extnID }) => extnID === id)?.extnValue.buffer;
+    return value === undefined ? '' : Buffer.from(value).toString('hex');
+  };
+  // `30 16 80 14 <20 bytes>` and `04 14 <20 bytes>` in DER.
+  const authority = /8014(.{40})/.exec(hexOf('2.5.29.35'))?.[1];
+  return authority === undefined || hexOf('2.5.29.14') === `0414${authority}`;
 }
 
 /** `K10<hash>::<id>.<secret>`. Without `K10<hash>::` the server's CA is not verified. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kubelet service of a guest: joins once with a token, then runs until it is stopped or the power is off.
 import type { GuestSystem } from '../system/system.ts';
-import { discoverServer } from './discovery.ts';
+import { type DiscoveredServer, type DiscoveryRequest, discoverServer } from './discovery.ts';
 import { type IdentityPaths, type NodeIdentity, writeIdentity } from './identity.ts';
 import { Kubelet } from './kubelet.ts';
 import { obtainCertificate } from './node-certificate.ts';
@@ -48,9 +48,26 @@ export async function joinCluster(system: GuestSystem, request: JoinRequest): Pr
   await runKubelet(system, { settings, identity, connect });
 }
 
-async function retryUntilJoined<T>(system: GuestSystem, join: () => Promise<T>): Promise<T> {
+/** Finds the server of a node that has joined; waits while it is unreachable, without a limit. */
+export function findJoinedServer(
+  system: GuestSystem,
+  request: Omit<DiscoveryRequest, 'signal'>,
+): Promise<DiscoveredServer> {
+  const { signal } = system;
+  return retryUntilJoined(
+    system,
+    () => discoverServer({ ...request, signal }),
+    Number.POSITIVE_INFINITY,
+  );
+}
+
+async function retryUntilJoined<T>(
+  system: GuestSystem,
+  join: () => Promise<T>,
+  timeoutMs = JOIN_TIMEOUT_MS,
+): Promise<T> {
   const { clock } = system.input;
-  const deadline = clock.monotonic() + JOIN_TIMEOUT_MS;
+  const deadline = clock.monotonic() + timeoutMs;
   let lastMessage = '';
   for (;;) {
     try {
@@ -60,7 +77,7 @@ async function retryUntilJoined<T>(system: GuestSystem, join: () => Promise<T>):
       if (error instanceof JoinRefusedError) throw error;
       const message = error instanceof Error ? error.message : String(error);
       if (clock.monotonic() >= deadline)
-        throw new JoinRefusedError(`timed out after ${JOIN_TIMEOUT_MS / 1000} s: ${message}`);
+        throw new JoinRefusedError(`timed out after ${timeoutMs / 1000} s: ${message}`);
       if (message !== lastMessage) system.recordWarning(`join: ${message}`);
       lastMessage = message;
     }

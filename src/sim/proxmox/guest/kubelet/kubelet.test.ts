@@ -227,7 +227,7 @@ describe('the join of a simulated guest', () => {
     ]);
   });
 
-  it('uses the stored certificates at the second boot, without a token', async () => {
+  async function restarted(token: string) {
     const first = createJoinHarness(k3sSeed());
     await first.boot();
     first.guest.stop();
@@ -239,12 +239,32 @@ describe('the join of a simulated guest', () => {
     });
     await second.boot();
     const before = server.calls.length;
-    await second.exec(['sh', '-c', 'sed -i /token/d /etc/rancher/k3s/config.yaml; k3s agent']);
-    expect(second.guest.report().errors).toEqual([]);
-    expect(second.guest.report().joinAttempts).toEqual([]);
-    const calls = server.calls.slice(before);
-    expect(count(calls, /cacerts|certificates/)).toBe(0);
+    const config = '/etc/rancher/k3s/config.yaml';
+    await second.exec(['sh', '-c', `sed -i 's/^token:.*/token: ${token}/' ${config}; k3s agent`]);
+    const { errors, joinAttempts } = second.guest.report();
+    return { errors: errors.join(), joinAttempts, calls: server.calls.slice(before) };
+  }
+
+  it('starts with its certificates and a token without a secret', async () => {
+    const { errors, joinAttempts, calls } = await restarted(`${CA_PREFIX}none00.0000000000000000`);
+    expect(errors).toBe('');
+    expect(joinAttempts).toEqual([]);
+    expect(count(calls, /cacerts/)).toBe(1);
+    expect(count(calls, /certificatesigningrequests/)).toBe(0);
     expect(count(calls, LEASE)).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['an empty token', '""', ''],
+    [
+      'the hash of an earlier CA',
+      `K10${'0'.repeat(64)}::none00.0000000000000000`,
+      'token CA hash does not match the Cluster CA certificate hash',
+    ],
+  ])('does not start again with %s', async (_, token, message) => {
+    const { errors, calls } = await restarted(token);
+    expect(errors).toContain(message);
+    expect(count(calls, LEASE)).toBe(0);
   });
 });
 

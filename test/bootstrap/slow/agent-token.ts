@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the script that keeps the hash in an agent's token with dash, awk and OpenSSL, for the bundles of CAs whose hashes
+// are known. Only curl is replaced, by a program that copies the bundle.
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { renderAgentTokenScript } from '../../../src/bootstrap/recipes/agent-token.ts';
+import type { Tally } from './tally.ts';
+import { run } from './tools.ts';
+
+interface CaBundle {
+  readonly name: string;
+  readonly pem: string;
+  readonly hash: string;
+}
+
+/** OpenSSL does not end a chain at a certificate that is not self-signed, as k3s does here. */
+const NOT_SUPPORTED = new Set(['an intermediate without key identifier of its authority']);
+const NO_SECRET = 'none00.0000000000000000';
+
+export function checkAgentToken(folder: string, tally: Tally): number {
+  const path = join(import.meta.dirname, '..', 'fixtures', 'ca-bundles.json');
+  const bundles: readonly CaBundle[] = JSON.parse(readFileSync(path, 'utf8'));
+  const supported = bundles.filter(({ name }) => !NOT_SUPPORTED.has(name));
+  for (const { name, pem, hash } of supported) {
+    for (const before of [`K10${'0'.repeat(64)}::${NO_SECRET}`, NO_SECRET]) {
+      const { token, text } = runScript(join(folder, 'agent-token'), { pem, known: 'old', before });
+      const isRight = token === `K10${hash}::${NO_SECRET}\n`;
+      tally.check(`hash of ${name} in the agent's token`, isRight, () => `${token}\n${text}`);
+    }
+    const before = `K10${'0'.repeat(64)}::${NO_SECRET}\n`;
+    const { token } = runScript(join(folder, 'agent-token'), { pem, known: pem, before });
+    tally.check(`the token stays while ${name} is unchanged`, token === before, () => token);
+  }
+  return supported.length;
+}
+
+interface Files {
+  readonly pem: string;
+  readonly known: string;
+  readonly before: string;
+}
+
+function runScript(root: string, { pem, known, before }: Files) {
+  const ca = '/var/lib/rancher/k3s/agent/server-ca.crt';
+  const token = '/var/lib/pvescaler/join-token';
+  const script = renderAgentTokenScript({ server: 'https://10.0.0.2:6443', caFile: ca });
+  const files = {
+    '/served': pem,
+    [ca]: known,
+    [token]: before,
+    '/var/lib/pvescaler/joined': '',
+    '/bin/curl': `#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp ${root}/served "$2"\n`,
+    '/script': script.replaceAll('/var/lib', `${root}/var/lib`),
+  };
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), content);
+  }
+  chmodSync(join(root, '/bin/curl'), 0o755);
+  const { text } = run('/bin/dash', [join(root, '/script')], {
+    PATH: `${root}/bin:${process.env['PATH'] ?? ''}`,
+  });
+  const after = readFileSync(join(root, token), 'utf8');
+  rmSync(root, { recursive: true });
+  return { token: after, text };
+}
