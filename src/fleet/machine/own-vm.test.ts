@@ -114,6 +114,17 @@ describe('lookUpVm', () => {
     expect(await journalReasonsIn(testFleet.store)).toContain('VmNotOurs');
   });
 
+  it('a VM with its marker and another SMBIOS UUID is a copy: it is neither changed nor destroyed', async () => {
+    const testFleet = aTestFleet();
+    const { vm, vmId } = await aReadyVm(testFleet);
+    vm.options.set('smbios1', 'uuid=0a1b2c3d-2222-4000-8000-000000000002');
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([vmId]);
+    expect(vm.options.get('description')).not.toContain('deleting=');
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
   it('follows a VM that was moved to another host, and records it once', async () => {
     const testFleet = aTestFleet();
     const { vm, vmId } = await aReadyVm(testFleet);

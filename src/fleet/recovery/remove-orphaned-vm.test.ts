@@ -15,7 +15,12 @@ import {
 const ORPHAN = 1_270;
 
 /** A second VM of a machine, which a creation left behind. */
-async function anOrphan({ isRunning = false, isConfigured = true, isProtected = false } = {}) {
+async function anOrphan({
+  isRunning = false,
+  isConfigured = true,
+  isProtected = false,
+  milestones = {},
+} = {}) {
   const testFleet = aTestFleet();
   const { id } = await reachPhase(testFleet, 'ready');
   await untilAtRest(testFleet.fleet, testFleet);
@@ -26,6 +31,7 @@ async function anOrphan({ isRunning = false, isConfigured = true, isProtected = 
     vmId: ORPHAN,
     createdAtSeconds: 1,
     addresses: [],
+    ...milestones,
   });
   const vm = {
     vmId: ORPHAN,
@@ -98,5 +104,12 @@ it('removeOrphanedVm repeats a task that failed, after a back-off, and records t
   await untilAtRest(testFleet.fleet, testFleet);
   expect(changes()).toEqual(['destroyVm', 'destroyVm']);
   expect(await journalReasonsIn(testFleet.store)).toContain('TASK_FAILED');
+  expect(exists()).toBe(false);
+});
+
+it('removeOrphanedVm continues a deletion that the VM is marked with, although it was ready', async () => {
+  const milestones = { readySinceSeconds: 2, deletingSinceSeconds: 3 };
+  const { testFleet, exists } = await anOrphan({ milestones });
+  await untilAtRest(testFleet.fleet, testFleet);
   expect(exists()).toBe(false);
 });
