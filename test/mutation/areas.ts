@@ -38,7 +38,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
     mutate: ['src/fleet/**/*.ts'],
     tests: ['src/fleet/**/*.test.ts'],
     slowTests: [
-      'src/fleet/**/*.property.test.ts',
+      'src/fleet/capacity/headroom.property.test.ts',
       'src/fleet/recovery/{random-faults,crash,crash-joining}.test.ts',
     ],
     // Mostly the texts of log lines, journal entries and errors. The others are literal types, which the compiler checks.
