@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Intent } from '../../model/intent.ts';
 import type { Phase } from '../../model/machine.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aMachine, aMachineId, anIntent } from '../../ports/fakes/sample-records.ts';
 import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 import {
@@ -127,5 +128,41 @@ describe('applyIntents: what becomes of a machine', () => {
     await apply(testFleet, aDeletion({ machines: [id] }));
     await runPasses(testFleet, 20);
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+});
+
+describe('applyIntents: a machine that a worker reconciles at the same time', () => {
+  it('is changed only after the worker has ended; until then the deletion stays open', async () => {
+    const testFleet = aTestFleet();
+    const { hypervisor, fleet, store, clock } = testFleet;
+    const startVm = hypervisor.startVm.bind(hypervisor);
+    let answer: (() => void) | undefined;
+    hypervisor.startVm = (vm, options) =>
+      new Promise((resolve) => {
+        answer = () => resolve(startVm(vm, options));
+      });
+    const finish = new AbortController();
+    const { signal } = new AbortController();
+    const driving = fleet.runDriver({ signal, finish: finish.signal });
+    await fleet.scaleTo('workers', 1, REASON);
+    for (let second = 0; second < 60 && answer === undefined; second += 1) {
+      await clock.advance(1_000);
+    }
+    const phases = await phasesIn(store);
+    await fleet.scaleTo('workers', 0, REASON);
+    for (let second = 0; second < 5; second += 1) await clock.advance(1_000);
+    const openKinds = async () =>
+      (await store.intents.list()).flatMap(({ value }) =>
+        value.state === 'open' ? value.kind : [],
+      );
+    expect(await phasesIn(store)).toEqual(phases);
+    expect(await openKinds()).toEqual(['delete']);
+    answer?.();
+    for (let second = 0; second < 30; second += 1) await clock.advance(1_000);
+    expect(await phasesIn(store)).toEqual(['gone']);
+    expect(await openKinds()).toEqual([]);
+    expect(existingResources(hypervisor).vms).toEqual([]);
+    finish.abort();
+    await advanceUntilSettled(clock, driving);
   });
 });
