@@ -51,7 +51,9 @@ function checkCopy(program: ts.Program, name: string): CheckResult {
 
 function createProgram(copies: ReadonlyMap<string, string>): ts.Program {
   const root = process.cwd();
-  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile);
+  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), (path) =>
+    ts.sys.readFile(path),
+  );
   // A mutant may leave an import or a variable unused, or code unreachable; that is no defect of it.
   const options: ts.CompilerOptions = {
     ...ts.convertCompilerOptionsFromJson(config.compilerOptions, root).options,
@@ -60,9 +62,8 @@ function createProgram(copies: ReadonlyMap<string, string>): ts.Program {
     allowUnreachableCode: true,
   };
   const host = ts.createCompilerHost(options);
-  const { fileExists, readFile } = host;
-  host.fileExists = (name) => copies.has(name) || fileExists(name);
-  host.readFile = (name) => copies.get(name) ?? readFile(name);
+  host.fileExists = (name) => copies.has(name) || ts.sys.fileExists(name);
+  host.readFile = (name) => copies.get(name) ?? ts.sys.readFile(name);
   return ts.createProgram({ rootNames: [...copies.keys()], options, host });
 }
 

@@ -112,10 +112,10 @@ describe('readCluster', () => {
 
   it.each([new Cancelled('CANCELLED', 'stopped'), new TypeError('a bug')])(
     'does not take %s for a cluster that cannot be read',
-    async (error) => {
+    async (thrown) => {
       const { clock, cluster } = aJoiningTestFleet();
-      cluster.view = () => Promise.reject(error);
-      await expect(readCluster({ cluster, clock }, new DriverState())).rejects.toBe(error);
+      cluster.view = () => Promise.reject(thrown);
+      await expect(readCluster({ cluster, clock }, new DriverState())).rejects.toBe(thrown);
     },
   );
 });

@@ -78,16 +78,12 @@ describe('ReconcileContext', () => {
     const { context, clock } = aContext();
     await context.yieldToEventLoop();
     await clock.advance(1_000);
-    let hasYielded = false;
-    const yielding = context.yieldToEventLoop().then(() => {
-      hasYielded = true;
-    });
-    await Promise.resolve();
-    await Promise.resolve();
-    expect(hasYielded).toBe(false);
+    const yielding = context.yieldToEventLoop();
+    expect(clock.sleeping).toBe(1);
     await clock.advance(1);
     await yielding;
     await context.yieldToEventLoop();
+    expect(clock.sleeping).toBe(0);
   });
 });
 

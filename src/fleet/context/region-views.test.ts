@@ -131,10 +131,10 @@ describe('recentRegionViews: a region that cannot be read', () => {
 
   it.each([new Cancelled('CANCELLED', 'stopped'), new TypeError('a bug')])(
     'is not what %s means',
-    async (error) => {
+    async (thrown) => {
       const { hypervisor, recent } = oneRegion();
-      hypervisor.view = () => Promise.reject(error);
-      await expect(recent()).rejects.toBe(error);
+      hypervisor.view = () => Promise.reject(thrown);
+      await expect(recent()).rejects.toBe(thrown);
     },
   );
 });

@@ -136,16 +136,16 @@ describe('applyIntents: a machine that a worker reconciles at the same time', ()
     const testFleet = aTestFleet();
     const { hypervisor, fleet, store, clock } = testFleet;
     const startVm = hypervisor.startVm.bind(hypervisor);
-    let answer: (() => void) | undefined;
+    const answers: (() => void)[] = [];
     hypervisor.startVm = (vm, options) =>
       new Promise((resolve) => {
-        answer = () => resolve(startVm(vm, options));
+        answers.push(() => resolve(startVm(vm, options)));
       });
     const finish = new AbortController();
     const { signal } = new AbortController();
     const driving = fleet.runDriver({ signal, finish: finish.signal });
     await fleet.scaleTo('workers', 1, REASON);
-    for (let second = 0; second < 60 && answer === undefined; second += 1) {
+    for (let second = 0; second < 60 && answers.length === 0; second += 1) {
       await clock.advance(1_000);
     }
     const phases = await phasesIn(store);
@@ -157,7 +157,7 @@ describe('applyIntents: a machine that a worker reconciles at the same time', ()
       );
     expect(await phasesIn(store)).toEqual(phases);
     expect(await openKinds()).toEqual(['delete']);
-    answer?.();
+    for (const answer of answers) answer();
     for (let second = 0; second < 30; second += 1) await clock.advance(1_000);
     expect(await phasesIn(store)).toEqual(['gone']);
     expect(await openKinds()).toEqual([]);

@@ -203,7 +203,7 @@ describe('adoptVms: which VMs are inspected', () => {
     ['above the range', 1_300, {}, false],
     ['outside the range, with our tag', 4_000, { tags: 'other;pvescaler' }, true],
     ['in the range, a template', 1_260, { template: '1' }, false],
-  ] as const)('a VM with our marker is adopted: %s', async (_what, vmId, options, isAdopted) => {
+  ] as const)('a VM with our marker is adopted: %s', async (...[, vmId, options, isAdopted]) => {
     const testFleet = aTestFleet();
     putVmAt(testFleet, vmId, options);
     await onePass(testFleet.fleet, testFleet);
@@ -283,6 +283,21 @@ describe('adoptVms: what is recorded', () => {
     expect(recorded.filter(({ reason }) => reason === 'MachineAdopted')).toMatchObject([
       { kind: 'saw', subject: { machine: aMachineId(3), host: 'pve1' }, numbers: { vmId: 1_280 } },
     ]);
+  });
+
+  it.each([
+    ['has the seed of its pool, which is deleted once it is ready', aPool(), true],
+    [
+      'has none if its pool has none',
+      aPool({ source: { kind: 'netboot' }, seed: undefined }),
+      false,
+    ],
+  ])('an adopted machine %s', async (_what, pool, hasSeed) => {
+    const testFleet = aTestFleet(someSettings([pool]));
+    putVm(testFleet, markerFor(1_280), 'stopped');
+    await onePass(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    expect(machine?.seedVolume !== undefined).toBe(hasSeed);
   });
 
   it('a VM that is marked as being deleted continues to be deleted', async () => {
