@@ -47,17 +47,26 @@ function commitSeed(): number {
 }
 
 /** Writes the options of Stryker for one run and returns the path of the file. */
-function writeConfig(name: string, specific: Readonly<Record<string, unknown>>): string {
+function writeConfig(
+  [name, area]: readonly [string, Area],
+  specific: Readonly<Record<string, unknown>>,
+): string {
   const path = join(cache, `${name}.config.json`);
   const config = {
     testRunner: 'vitest',
     vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
-    plugins: ['@stryker-mutator/vitest-runner', './test/mutation/reporter.ts'],
+    plugins: [
+      '@stryker-mutator/vitest-runner',
+      './test/mutation/reporter.ts',
+      './test/mutation/type-checker.ts',
+    ],
+    checkers: area.checksTypes === true ? ['types'] : [],
     coverageAnalysis: 'perTest',
     ignoreStatic: true,
     concurrency: 2,
     timeoutMS: 5_000,
     tempDirName: `${cache}/sandbox`,
+    mutator: { excludedMutations: area.excludedMutations ?? [] },
     clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
     ignorePatterns: ['.cache', 'dist', 'ui', 'deploy', 'docs', 'examples', 'bench', 'proto'],
     ...specific,
@@ -97,7 +106,7 @@ function runStryker(
 }
 
 async function runWhole(name: string, area: Area): Promise<boolean> {
-  const config = writeConfig(name, {
+  const config = writeConfig([name, area], {
     mutate: [...area.mutate, ...NEVER_MUTATED.map((pattern) => `!${pattern}`)],
     ...(options.only !== undefined && { mutate: options.only }),
     incremental: options.only === undefined,
@@ -126,7 +135,7 @@ async function runSample(
   console.log(`mutation: ${name}, seed ${seed}, at most ${Math.round(seconds)} s`);
   for (const range of mutate) console.log(`  ${range}`);
   const results = join(root, cache, `${name}-sample.jsonl`);
-  const config = writeConfig(`${name}-sample`, { mutate, reporters: ['lines'] });
+  const config = writeConfig([`${name}-sample`, area], { mutate, reporters: ['lines'] });
   rmSync(results, { force: true });
   const code = await runStryker(name, { config, results, seconds });
   const tested = readResults(results);

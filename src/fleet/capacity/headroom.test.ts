@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
+import { InvalidConfig, Unreachable } from '../../ports/errors.ts';
 import type { PoolSettings } from '../context/settings.ts';
+import { aJoiningPool, aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aPool, aRegion, REGION, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 import { aTestFleet, onePass, REASON, untilAtRest } from '../testing/test-fleet.ts';
 
@@ -95,4 +97,94 @@ it('headroom is limited by the pool limits, with machines of different sizes', a
   await testFleet.clock.advance(5_000);
   await onePass(testFleet.fleet, testFleet);
   expect(headroom()).toMatchObject({ machines: 0, reason: 'the pool is at its limits' });
+});
+
+it('headroom is 0 while the pool is in back-off, and the reason is its last error', async () => {
+  const testFleet = aTestFleet();
+  const refusal = new InvalidConfig('PARAMETER_REFUSED', 'no such bridge');
+  testFleet.hypervisor.failNext('createVm', refusal);
+  await testFleet.fleet.request('workers', 1, REASON);
+  await untilAtRest(testFleet.fleet, testFleet);
+  await testFleet.clock.advance(5_000);
+  await onePass(testFleet.fleet, testFleet);
+  const headroom = () => testFleet.fleet.forecast.headroom('workers');
+  expect(headroom()).toMatchObject({ machines: 0, reason: 'no such bridge' });
+  await testFleet.clock.advance(60_000);
+  await onePass(testFleet.fleet, testFleet);
+  expect(headroom()?.machines).toBeGreaterThan(0);
+  expect(headroom()?.reason).toBeUndefined();
+});
+
+it('headroom of a region that cannot be read stays for a minute, and is 0 afterwards', async () => {
+  const testFleet = aTestFleet();
+  const { fleet, clock, hypervisor } = testFleet;
+  await onePass(fleet, testFleet);
+  const before = fleet.forecast.headroom('workers');
+  expect(before?.machines).toBeGreaterThan(0);
+  const view = hypervisor.view.bind(hypervisor);
+  hypervisor.view = () => Promise.reject(new Unreachable('PVE_UNREACHABLE', 'no route'));
+  await clock.advance(30_000);
+  await onePass(fleet, testFleet);
+  expect(fleet.forecast.headroom('workers')).toBe(before);
+  await clock.advance(31_000);
+  await onePass(fleet, testFleet);
+  const reason = 'the hosts of the pool cannot be read';
+  expect(fleet.forecast.headroom('workers')).toMatchObject({ machines: 0, reason });
+  hypervisor.view = view;
+  await clock.advance(5_000);
+  await onePass(fleet, testFleet);
+  expect(fleet.forecast.headroom('workers')?.machines).toBe(before?.machines);
+});
+
+it('headroom is computed every five seconds, and again after the wall clock was set back', async () => {
+  const testFleet = aTestFleet();
+  const { fleet, clock } = testFleet;
+  const countedAt = () => fleet.forecast.headroom('workers')?.countedAt;
+  await onePass(fleet, testFleet);
+  const first = countedAt();
+  await clock.advance(3_999);
+  await onePass(fleet, testFleet);
+  expect(countedAt()).toBe(first);
+  await onePass(fleet, testFleet);
+  expect(countedAt()).toBeGreaterThan(first ?? 0);
+  clock.setWallClock(clock.now() - 3_600_000);
+  await onePass(fleet, testFleet);
+  expect(countedAt()).toBeLessThan(first ?? 0);
+});
+
+it('headroom is 0 for a pool that joins without access to a cluster, and is kept while it is stale', async () => {
+  const without = aTestFleet(someSettings([aJoiningPool()]));
+  await onePass(without.fleet, without);
+  expect(without.fleet.forecast.headroom('workers')).toMatchObject({
+    machines: 0,
+    reason: expect.any(String),
+  });
+  const joining = aJoiningTestFleet();
+  joining.cluster.disconnect();
+  await joining.clock.advance(120_000);
+  await onePass(joining.fleet, joining);
+  expect(joining.fleet.forecast.headroom('workers')?.machines).toBeGreaterThan(0);
+});
+
+it('headroom counts free VM ids of the range only, without those of VMs, machines and Nodes', async () => {
+  const region = aRegion({ vmIds: { from: 1_250, to: 1_253 } });
+  const testFleet = aTestFleet(someSettings(undefined, { regions: { [REGION]: region } }));
+  const { fleet, hypervisor } = testFleet;
+  for (const vmId of [1_249, 1_250, 1_254]) {
+    const options = new Map([['name', `theirs-${vmId}`]]);
+    hypervisor.state.vms.set(vmId, {
+      vmId,
+      host: 'pve1',
+      options,
+      revision: 1,
+      startedAt: undefined,
+    });
+  }
+  await onePass(fleet, testFleet);
+  expect(fleet.forecast.headroom('workers')?.machines).toBe(3);
+  await fleet.request('workers', 1, REASON);
+  await untilAtRest(fleet, testFleet);
+  await testFleet.clock.advance(5_000);
+  await onePass(fleet, testFleet);
+  expect(fleet.forecast.headroom('workers')?.machines).toBe(2);
 });

@@ -8,8 +8,16 @@ import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import type { FleetSettings } from '../context/settings.ts';
 import { aJoiningTestFleet, aReadyMachine } from '../testing/joining-test-fleet.ts';
-import { aPool, REGION, someSettings } from '../testing/settings.ts';
-import { aTestFleet, machinesIn, onePass, REASON, type TestFleet } from '../testing/test-fleet.ts';
+import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
+import {
+  aTestFleet,
+  machinesIn,
+  onePass,
+  REASON,
+  runPasses,
+  type TestFleet,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
 
 function withNodes(settingsOfFleet: FleetSettings, nodes: readonly ClusterNode[]): TestFleet {
   return aTestFleet(settingsOfFleet, (clock) => {
@@ -44,6 +52,30 @@ describe('vmIdIn', () => {
     }
     const { placement } = await aReadyMachine(testFleet);
     expect(placement.vmId).toBe(1_252);
+  });
+});
+
+describe('vmIdIn: ids of deleted machines', () => {
+  it('are not assigned again before their cool-down has ended', async () => {
+    const region = aRegion({ vmIds: { from: 1_250, to: 1_251 } });
+    const testFleet = aTestFleet(someSettings(undefined, { regions: { [REGION]: region } }));
+    const { fleet, clock, store } = testFleet;
+    for (let time = 0; time < 2; time += 1) {
+      await fleet.scaleTo('workers', 1, REASON);
+      await untilAtRest(fleet, testFleet);
+      await fleet.scaleTo('workers', 0, REASON);
+      await untilAtRest(fleet, testFleet);
+    }
+    const ids = (await machinesIn(store)).map(({ placement }) => placement?.vmId);
+    expect(ids.toSorted()).toEqual([1_250, 1_251]);
+    await fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 20);
+    const waiting = (await machinesIn(store)).filter(({ phase }) => phase === 'requested');
+    expect(waiting).toHaveLength(1);
+    await clock.advance(31 * 60_000);
+    await untilAtRest(fleet, testFleet);
+    const ready = (await machinesIn(store)).filter(({ phase }) => phase === 'ready');
+    expect(ready.map(({ placement }) => placement?.vmId)).toEqual([1_250]);
   });
 });
 

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { formatMarker } from '../../model/marker.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
@@ -186,5 +187,36 @@ describe('takenAddresses', () => {
     await testFleet.fleet.scaleTo('workers', 1, REASON);
     await onePass(testFleet.fleet, testFleet);
     expect(await addressesOf(testFleet)).toEqual(['10.10.10.12/24']);
+  });
+});
+
+describe('an unmanaged VM whose configuration has not been read yet', () => {
+  it('delays machines with static addresses: it may have any of them', async () => {
+    const testFleet = aTestFleet(settings);
+    const { hypervisor, fleet, clock, store } = testFleet;
+    putUnmanagedVm(testFleet, 100, '10.10.10.11');
+    const vmConfig = hypervisor.vmConfig.bind(hypervisor);
+    let answer: (() => void) | undefined;
+    hypervisor.vmConfig = (vm, options) =>
+      vm.vmId !== 100
+        ? vmConfig(vm, options)
+        : new Promise((resolve) => {
+            answer = () => resolve(vmConfig(vm, options));
+          });
+    await fleet.scaleTo('workers', 1, REASON);
+    const finish = new AbortController();
+    const { signal } = new AbortController();
+    const driving = fleet.runDriver({ signal, finish: finish.signal });
+    for (let second = 0; second < 10; second += 1) await clock.advance(1_000);
+    expect(await addressesOf(testFleet)).toEqual([]);
+    const recorded = await store.journal.read();
+    expect(recorded.filter(({ reason }) => reason === 'VIEW_STALE')).toMatchObject([
+      { message: expect.stringContaining('VM 100 on host pve2 cannot be read') },
+    ]);
+    answer?.();
+    for (let second = 0; second < 30; second += 1) await clock.advance(1_000);
+    expect(await addressesOf(testFleet)).toEqual(['10.10.10.12/24']);
+    finish.abort();
+    await advanceUntilSettled(clock, driving);
   });
 });

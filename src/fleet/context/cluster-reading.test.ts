@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { Cancelled, Unreachable } from '../../ports/errors.ts';
+import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import { aJoiningTestFleet, aReadyMachine } from '../testing/joining-test-fleet.ts';
 import {
   journalReasonsIn,
@@ -8,6 +10,8 @@ import {
   runPasses,
   untilAtRest,
 } from '../testing/test-fleet.ts';
+import { knownNodes, readCluster } from './cluster-reading.ts';
+import { DriverState } from './driver-state.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -57,4 +61,61 @@ describe('a cluster that cannot be read', () => {
     await runPasses(testFleet, 1);
     expect((await journalReasonsIn(testFleet.store)).slice(known)).toContain('ViewStale');
   });
+});
+
+describe('readCluster', () => {
+  it('reads nothing without a cluster', async () => {
+    const { clock } = aJoiningTestFleet();
+    const reading = await readCluster({ clock }, new DriverState());
+    expect(reading).toEqual({ kind: 'none' });
+    expect(knownNodes(reading)).toEqual([]);
+  });
+
+  it.each([
+    [90_000, 'fresh'],
+    [90_001, 'stale'],
+    [-1_000, 'fresh'],
+    [-1_001, 'stale'],
+  ] as const)('a view that is %d ms old is %s', async (ageMs, kind) => {
+    const { clock, cluster } = aJoiningTestFleet();
+    const node = aClusterNode();
+    cluster.state.putNode(node);
+    const state = new DriverState();
+    const first = await readCluster({ cluster, clock }, state);
+    const view = await cluster.view();
+    cluster.view = () => Promise.resolve({ ...view, nodes: [], freshAt: clock.now() - ageMs });
+    const reading = await readCluster({ cluster, clock }, state);
+    expect(reading.kind).toBe(kind);
+    expect(knownNodes(first)).toMatchObject([{ name: node.name }]);
+    expect(knownNodes(reading)).toHaveLength(kind === 'stale' ? 1 : 0);
+    if (reading.kind === 'stale') expect(reading.why).toBe('its last update is too old');
+    else expect(state.clusterSeenAt).toBe(clock.now() - ageMs);
+  });
+
+  it('remembers when the cluster was read first, and when it could not be read', async () => {
+    const { clock, cluster } = aJoiningTestFleet();
+    const state = new DriverState();
+    const start = clock.now();
+    await readCluster({ cluster, clock }, state);
+    await clock.advance(5_000);
+    await readCluster({ cluster, clock }, state);
+    expect(state.clusterStaleAt).toBe(start);
+    const facts = { lastError: 'certificate expired' };
+    cluster.view = () =>
+      Promise.reject(new Unreachable('KUBERNETES_UNREACHABLE', 'no view', { facts }));
+    const reading = await readCluster({ cluster, clock }, state);
+    expect(reading).toMatchObject({ kind: 'stale', why: 'certificate expired' });
+    expect(state.clusterStaleAt).toBe(start + 5_000);
+    cluster.view = () => Promise.reject(new Unreachable('KUBERNETES_UNREACHABLE', 'no view'));
+    expect(await readCluster({ cluster, clock }, state)).toMatchObject({ why: 'no view' });
+  });
+
+  it.each([new Cancelled('CANCELLED', 'stopped'), new TypeError('a bug')])(
+    'does not take %s for a cluster that cannot be read',
+    async (thrown) => {
+      const { clock, cluster } = aJoiningTestFleet();
+      cluster.view = () => Promise.reject(thrown);
+      await expect(readCluster({ cluster, clock }, new DriverState())).rejects.toBe(thrown);
+    },
+  );
 });

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Unauthorized } from '../../ports/errors.ts';
+
+import { Cancelled, Unauthorized, Unreachable } from '../../ports/errors.ts';
+
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aTestFleet } from '../testing/test-fleet.ts';
 import { DriverState } from './driver-state.ts';
-import { readRegionViews, recentRegionViews } from './region-views.ts';
+import { isStorageShared, readRegionViews, recentRegionViews } from './region-views.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -105,4 +107,89 @@ describe('recentRegionViews', () => {
       expect(reads.at(-1)! - reads.at(-2)!).toBe(2_000);
     },
   );
+});
+
+describe('recentRegionViews: a region that cannot be read', () => {
+  function oneRegion() {
+    const { clock, hypervisor } = aTestFleet();
+    const state = new DriverState();
+    const regions = { clock, hypervisors: new Map([['memory', hypervisor]]) };
+    const recent = (viewAgeMs?: number) =>
+      recentRegionViews(
+        regions,
+        viewAgeMs === undefined ? {} : { viewAgeMs },
+        state.regionReadings,
+      );
+    const reads = () => hypervisor.calls.filter(({ method }) => method === 'view').length;
+    return { clock, hypervisor, recent, reads };
+  }
+
+  it('has no view and the reason, and is read again by the next pass although its last view is recent', async () => {
+    const { hypervisor, recent, reads } = oneRegion();
+    await recent(60_000);
+    hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'connection refused'));
+    const failed = await recent();
+    expect(failed.views.size).toBe(0);
+    expect(failed.stale).toEqual({ memory: 'connection refused' });
+    const again = await recent(60_000);
+    expect([...again.views.keys()]).toEqual(['memory']);
+    expect(reads()).toBe(3);
+  });
+
+  it('is read in every pass if no age is given', async () => {
+    const { clock, recent, reads } = oneRegion();
+    await recent();
+    await clock.advance(1);
+    await recent();
+    expect(reads()).toBe(2);
+  });
+
+  it('is read again once its view has the given age', async () => {
+    const { clock, recent, reads } = oneRegion();
+    await recent(2_000);
+    await clock.advance(1_999);
+    await recent(2_000);
+    expect(reads()).toBe(1);
+    await clock.advance(1);
+    await recent(2_000);
+    expect(reads()).toBe(2);
+  });
+
+  it('uses the last view for ten seconds while it is being read, and reads it once', async () => {
+    const { clock, hypervisor, recent } = oneRegion();
+    await recent();
+    let reads = 0;
+    hypervisor.view = () => {
+      reads += 1;
+      return new Promise(() => {});
+    };
+    await clock.advance(7_000);
+    const first = await advanceUntilSettled(clock, recent());
+    expect(first.stale).toEqual({});
+    await clock.advance(1_000);
+    const second = await advanceUntilSettled(clock, recent());
+    expect(second.stale).toEqual({ memory: 'it has not answered for 5 s' });
+    expect(reads).toBe(1);
+  });
+
+  it.each([new Cancelled('CANCELLED', 'stopped'), new TypeError('a bug')])(
+    'is not what %s means',
+    async (thrown) => {
+      const { hypervisor, recent } = oneRegion();
+      hypervisor.view = () => Promise.reject(thrown);
+      await expect(recent()).rejects.toBe(thrown);
+    },
+  );
+});
+
+describe('isStorageShared', () => {
+  it.each([
+    ['pve1', 'seeds', true],
+    ['pve1', 'local', false],
+    ['pve1', 'unknown', false],
+    ['unknown', 'seeds', false],
+  ])('host %s, storage %s: %s', async (host, storage, isShared) => {
+    const { hypervisor } = aTestFleet();
+    expect(isStorageShared(await hypervisor.view(), host, storage)).toBe(isShared);
+  });
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { Machine } from '../../model/machine.ts';
+import { TaskFailed } from '../../ports/errors.ts';
 import {
   aHost,
   aPool,
@@ -10,9 +11,11 @@ import {
   templateSource,
 } from '../testing/settings.ts';
 import {
+  aFleet,
   anUnrecordedClone,
   aTestFleet,
   existingResources,
+  journalReasonsIn,
   machinesIn,
   onePass,
   phasesIn,
@@ -142,6 +145,159 @@ describe('deleting: tasks that no record names', () => {
     await untilAtRest(fleet, testFleet);
     expect(await phasesIn(store)).toEqual(['gone']);
     expect(existingResources(hypervisor)).toMatchObject({ vms: [], isos: [] });
+  });
+});
+
+describe('deleting: a VM that keeps the lock of its creation', () => {
+  async function aLockedVm() {
+    const testFleet = aTestFleet();
+    const { id, placement } = await reachPhase(testFleet, 'ready');
+    const { vmId = 0, host = '' } = placement ?? {};
+    testFleet.hypervisor.state.vms.get(vmId)?.options.set('lock', 'clone');
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    const unlock = () => testFleet.hypervisor.state.vms.get(vmId)?.options.delete('lock');
+    return { testFleet, id, vmId, host, unlock };
+  }
+
+  it('is reported once and destroyed after the lock was removed', async () => {
+    const { testFleet, id, vmId, host, unlock } = await aLockedVm();
+    await runPasses(testFleet, 30);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([vmId]);
+    const recorded = (await testFleet.store.journal.read()).filter(
+      ({ reason }) => reason === 'HalfMadeVm',
+    );
+    expect(recorded).toMatchObject([
+      { kind: 'failed', subject: { pool: 'workers', machine: id, host } },
+    ]);
+    expect(recorded[0]?.message).toContain(`qm unlock ${vmId}`);
+    unlock();
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
+  });
+
+  it.each(['clone', 'create'] as const)(
+    'is not reported while a %s task on its host may still create it',
+    async (kind) => {
+      const { testFleet, vmId, host, unlock } = await aLockedVm();
+      const { state } = testFleet.hypervisor;
+      const runningTasks = state.runningTasks.bind(state);
+      const running = { upid: 'running', kind, host, subject: kind === 'create' ? vmId : 9_001 };
+      state.runningTasks = (at, of) =>
+        at === host && of === kind ? [running] : runningTasks(at, of);
+      await runPasses(testFleet, 30);
+      expect(existingResources(testFleet.hypervisor).vms).toEqual([vmId]);
+      expect(await journalReasonsIn(testFleet.store)).not.toContain('HalfMadeVm');
+      state.runningTasks = runningTasks;
+      unlock();
+      await untilAtRest(testFleet.fleet, testFleet);
+      expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+    },
+  );
+});
+
+describe('deleting: how a VM is stopped', () => {
+  /** The calls that stop or destroy VMs, in their order. */
+  function stopsOf({ hypervisor }: TestFleet): readonly string[] {
+    const stops = ['shutdownVm', 'stopVm', 'destroyVm'];
+    return hypervisor.calls.map(({ method }) => method).filter((one) => stops.includes(one));
+  }
+
+  it('is shut down, and stopped if it does not shut down', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'ready');
+    testFleet.hypervisor.failNextTask('shutdown', new TaskFailed('TASK_FAILED', 'got timeout'));
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(stopsOf(testFleet)).toEqual(['shutdownVm', 'stopVm', 'destroyVm']);
+  });
+
+  it('is stopped after three calls for its shutdown have failed', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'ready');
+    const refusal = new TaskFailed('TASK_FAILED', 'no space left for the task');
+    for (let at = 0; at < 3; at += 1) testFleet.hypervisor.failNext('shutdownVm', refusal);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const calls = ['shutdownVm', 'shutdownVm', 'shutdownVm', 'stopVm', 'destroyVm'];
+    expect(stopsOf(testFleet)).toEqual(calls);
+  });
+
+  it('is stopped without a shutdown if its pool says so', async () => {
+    const deletion = { mode: 'stop', shutdownTimeoutMs: 60_000 } as const;
+    const testFleet = aTestFleet(someSettings([aPool({ deletion })]));
+    await reachPhase(testFleet, 'ready');
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(stopsOf(testFleet)).toEqual(['stopVm', 'destroyVm']);
+  });
+
+  it('is stopped without a shutdown if its pool is no longer in the config', async () => {
+    const testFleet = aTestFleet();
+    const { id } = await reachPhase(testFleet, 'ready');
+    const settings = someSettings([aPool({ name: 'another' })]);
+    const fleet = aFleet({ ...testFleet, settings, seed: 2 });
+    await fleet.remove([id], REASON);
+    await untilAtRest(fleet, testFleet);
+    expect(stopsOf(testFleet)).toEqual(['stopVm', 'destroyVm']);
+  });
+});
+
+describe('deleting: what is recorded', () => {
+  it('records the deleted machine with the reason of its deletion', async () => {
+    const testFleet = aTestFleet();
+    const { id, placement } = await reachPhase(testFleet, 'ready');
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const recorded = (await testFleet.store.journal.read()).filter(
+      ({ reason }) => reason === 'MachineGone',
+    );
+    const message = `${placement?.name} was deleted: test: requested by a test`;
+    expect(recorded).toMatchObject([{ kind: 'did', subject: { machine: id }, message }]);
+  });
+
+  it.each([
+    ['the lines of the log', ['destroy', "WARN: Could not remove disk 'vm-1250-disk-0'", 'OK']],
+    ['the task if its log has no such line', ['destroy']],
+  ])('records a destruction with warnings with %s', async (_what, log) => {
+    const testFleet = aTestFleet();
+    const { placement } = await reachPhase(testFleet, 'ready');
+    const { vmId = 0, host = '' } = placement ?? {};
+    const { state } = testFleet.hypervisor;
+    const taskStatus = state.taskStatus.bind(state);
+    state.taskStatus = (task) => {
+      const status = taskStatus(task);
+      const isDestroy = task.kind === 'destroy' && status.state === 'ended';
+      return isDestroy ? { ...status, warnings: 2 } : status;
+    };
+    state.log = () => log;
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const recorded = (await testFleet.store.journal.read()).filter(
+      ({ reason }) => reason === 'DestroyedWithWarnings',
+    );
+    expect(recorded).toMatchObject([{ kind: 'saw', numbers: { vmId, warnings: 2 } }]);
+    const text = log.find((line) => line.startsWith('WARN')) ?? 'task-';
+    expect(recorded[0]?.message).toContain(`on ${host} with 2 warnings`);
+    expect(recorded[0]?.message).toContain(`gone: ${text}`);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('records the warnings of a destruction also if its log cannot be read', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'ready');
+    const { state } = testFleet.hypervisor;
+    const taskStatus = state.taskStatus.bind(state);
+    state.taskStatus = (task) => {
+      const status = taskStatus(task);
+      return status.state === 'ended' ? { ...status, warnings: 1 } : status;
+    };
+    testFleet.hypervisor.failNext('taskLog', new TaskFailed('TASK_FAILED', 'no log'));
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+    const reasons = await journalReasonsIn(testFleet.store);
+    expect(reasons.filter((reason) => reason === 'DestroyedWithWarnings')).toHaveLength(1);
   });
 });
 

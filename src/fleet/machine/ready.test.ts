@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { TaskFailed, Unreachable } from '../../ports/errors.ts';
+import { TaskFailed, Unauthorized, Unreachable } from '../../ports/errors.ts';
 import type { HypervisorMethod } from '../../ports/fakes/memory-hypervisor.ts';
 import { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import type { PoolSettings } from '../context/settings.ts';
@@ -247,5 +247,66 @@ describe('a ready machine without a Node', () => {
     }
     const reasons = await journalReasonsIn(testFleet.store);
     expect(reasons.filter((reason) => reason === 'NodeMissing')).toHaveLength(2);
+  });
+});
+
+describe('a ready machine whose VM cannot be checked', () => {
+  async function aRenamedMachine() {
+    const testFleet = aTestFleet();
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const vm = testFleet.hypervisor.state.vms.get(placement?.vmId ?? 0);
+    // Another name than in the record makes every pass look at the VM.
+    vm?.options.set('name', 'renamed-by-a-person');
+    return { testFleet, vm };
+  }
+
+  it('is kept while the VM has the lock of a creation, for example of a restore in its place', async () => {
+    const { testFleet, vm } = await aRenamedMachine();
+    vm?.options.set('lock', 'create');
+    for (let minute = 0; minute < 10; minute += 1) {
+      await runPasses(testFleet, 2);
+      await testFleet.clock.advance(60_000);
+    }
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
+    expect(await journalReasonsIn(testFleet.store)).not.toContain('MachineLost');
+  });
+
+  it('is kept, with the error recorded once, while the VM may not be read', async () => {
+    const { testFleet } = await aRenamedMachine();
+    const refusal = new Unauthorized('PERMISSION_MISSING', 'no VM.Audit');
+    testFleet.hypervisor.vmConfig = () => Promise.reject(refusal);
+    for (let minute = 0; minute < 10; minute += 1) {
+      await runPasses(testFleet, 2);
+      await testFleet.clock.advance(60_000);
+    }
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
+    const reasons = await journalReasonsIn(testFleet.store);
+    expect(reasons.filter((reason) => reason === 'PERMISSION_MISSING')).toHaveLength(1);
+  });
+});
+
+describe('a ready machine whose VM id belongs to another VM', () => {
+  it('is recorded as lost with the reason after five minutes, and the other VM stays', async () => {
+    const testFleet = aTestFleet();
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const { vmId = 0, host = '', name = '' } = placement ?? {};
+    const { options } = replaceVm(testFleet, { vmId, host });
+    await runPasses(testFleet, 2);
+    await testFleet.clock.advance(5 * 60_000 - 3_000);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
+    await runPasses(testFleet, 10);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'gone' }]);
+    const recorded = await testFleet.store.journal.read();
+    expect(recorded.filter(({ reason }) => reason === 'MachineLost')).toMatchObject([
+      {
+        kind: 'saw',
+        message: expect.stringContaining(`${name}: its VM id belongs to another VM`),
+      },
+    ]);
+    expect(options.size).toBe(3);
+    expect(testFleet.hypervisor.state.vms.has(vmId)).toBe(true);
   });
 });

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Bug, InvalidConfig, NoCapacity, TaskFailed, Unauthorized } from '../../ports/errors.ts';
+import {
+  Bug,
+  Conflict,
+  InvalidConfig,
+  NoCapacity,
+  type PvescalerError,
+  TaskFailed,
+  TimedOut,
+  Unauthorized,
+  Unreachable,
+} from '../../ports/errors.ts';
 import type { HypervisorMethod } from '../../ports/fakes/memory-hypervisor.ts';
 import {
   aJoiningMachine,
@@ -11,11 +21,13 @@ import {
 import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 import {
   addressesInUse,
+  aFleet,
   aTestFleet,
   existingResources,
   journalReasonsIn,
   machinesIn,
   onePass,
+  phasesIn,
   REASON,
   reachPhase,
   runPasses,
@@ -217,6 +229,62 @@ describe('reconcileMachine: tasks that fail', () => {
     await runPasses(testFleet, 440);
     const [machine] = await machinesIn(testFleet.store);
     expect(machine?.failure).toMatchObject({ code: 'PROVISION_TIMED_OUT', phase: 'starting' });
+  });
+});
+
+describe('reconcileMachine: which errors fail a machine', () => {
+  /** Each of the calls that create the VM is refused this many times. */
+  async function phasesAfter(error: PvescalerError, times: number) {
+    const testFleet = aTestFleet();
+    for (let time = 0; time < times; time += 1) testFleet.hypervisor.failNext('createVm', error);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    return phasesIn(testFleet.store);
+  }
+
+  it.each([
+    ['VM_LOCKED', new Conflict('VM_LOCKED', 'VM is locked')],
+    ['VM_CHANGED', new Conflict('VM_CHANGED', 'the VM was changed')],
+    ['CREDENTIALS_REFUSED', new Unauthorized('CREDENTIALS_REFUSED', 'no')],
+    ['TLS_NOT_TRUSTED', new Unauthorized('TLS_NOT_TRUSTED', 'no')],
+    ['PVE_UNREACHABLE', new Unreachable('PVE_UNREACHABLE', 'no')],
+    ['PROVISION_TIMED_OUT', new TimedOut('PROVISION_TIMED_OUT', 'no')],
+  ])('%s is transient: any number of them does not', async (_code, error) => {
+    expect(await phasesAfter(error, 5)).toEqual(['ready']);
+  });
+
+  it.each([
+    [2, 'ready'],
+    [3, 'failed'],
+  ])('an error that may be repeated, %i times: the machine is %s', async (times, phase) => {
+    expect(await phasesAfter(new TaskFailed('TASK_FAILED', 'no'), times)).toEqual([phase]);
+  });
+
+  it('a machine whose region cannot be read is left as it is, and continues afterwards', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'booting');
+    const { hypervisor } = testFleet;
+    const view = hypervisor.view.bind(hypervisor);
+    hypervisor.view = () => Promise.reject(new Unreachable('PVE_UNREACHABLE', 'no route'));
+    const calls = hypervisor.calls.length;
+    await runPasses(testFleet, 10);
+    expect(await phasesIn(testFleet.store)).toEqual(['booting']);
+    expect(hypervisor.calls.slice(calls)).toEqual([]);
+    hypervisor.view = view;
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+  });
+
+  it('a machine of a pool without a provision timeout in the config is not ended', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'booting');
+    testFleet.hypervisor.guestIsUp = () => Promise.resolve(false);
+    const settings = someSettings([aPool({ name: 'another' })]);
+    const fleet = aFleet({ ...testFleet, settings, seed: 2 });
+    await runPasses({ ...testFleet, fleet }, 2);
+    await testFleet.clock.advance(24 * 3_600_000);
+    await runPasses({ ...testFleet, fleet }, 3);
+    expect(await phasesIn(testFleet.store)).toEqual(['booting']);
   });
 });
 

@@ -14,7 +14,7 @@ import {
   runPasses,
   untilAtRest,
 } from '../testing/test-fleet.ts';
-import { findNode } from './find-node.ts';
+import { findNode, swapUuidBytes } from './find-node.ts';
 
 describe('findNode', () => {
   it.each([
@@ -72,4 +72,81 @@ describe('findNode', () => {
       expect(findNode(machine, [node], { byNodeUid: () => [other] })).toBeUndefined();
     },
   );
+});
+
+describe('findNode: which of several Nodes', () => {
+  const placement = {
+    region: REGION,
+    host: 'pve1',
+    vmId: 1_250,
+    name: 'worker-1',
+    diskStorage: 'local-lvm',
+    addresses: [],
+  };
+  const machine = aMachine({ requestedAt: 100_000, placement });
+  const providerId = vmProviderId(REGION, 1_250);
+  const records = { byNodeUid: () => [] };
+  const find = (...nodes: readonly ClusterNode[]) => findNode(machine, nodes, records);
+  const unproven = (overrides: Partial<ClusterNode>) =>
+    aClusterNode({ systemUuid: '', createdAt: 100_000, providerId: '', name: 'x', ...overrides });
+
+  it.each([
+    ['in lower case', machine.id as string],
+    ['in upper case', machine.id.toUpperCase()],
+    ['with swapped bytes', swapUuidBytes(machine.id)],
+  ])('matches the SMBIOS UUID %s, however old the Node is', (_what, systemUuid) => {
+    const node = aClusterNode({ systemUuid, createdAt: 0, name: 'any' });
+    expect(find(node)).toBe(node);
+  });
+
+  it('prefers, of two Nodes with its SMBIOS UUID, the one whose provider id names its VM', () => {
+    const first = aClusterNode({ systemUuid: machine.id, providerId: '', name: 'a' });
+    const second = aClusterNode({ systemUuid: machine.id, providerId, name: 'b' });
+    expect(find(first, second)).toBe(second);
+    expect(find(first)).toBe(first);
+    expect(findNode(aMachine({ id: machine.id }), [first, second], records)).toBe(first);
+  });
+
+  it('prefers the provider id of its VM to a SMBIOS UUID alone, and both to a name', () => {
+    const byUuid = aClusterNode({ systemUuid: machine.id, providerId: '', name: 'a' });
+    const byProvider = unproven({ providerId });
+    const byName = unproven({ name: 'worker-1' });
+    expect(find(byName, byUuid, byProvider)).toBe(byProvider);
+    expect(find(byName, byUuid)).toBe(byUuid);
+    expect(find(byName)).toBe(byName);
+  });
+
+  it('matches a provider id that has its SMBIOS UUID', () => {
+    const node = unproven({ providerId: `proxmox://${machine.id}` });
+    expect(find(node)).toBe(node);
+    const proven = { systemUuid: machine.id, providerId: `proxmox://${machine.id}` };
+    const other = aClusterNode({ systemUuid: machine.id, providerId: '', name: 'first' });
+    const named = aClusterNode({ ...proven, name: 'second' });
+    expect(find(other, named)).toBe(named);
+  });
+
+  it.each([
+    [40_000, true],
+    [39_999, false],
+  ])('matches a Node without a SMBIOS UUID that was created at %d: %s', (createdAt, isFound) => {
+    expect(find(unproven({ providerId, createdAt }))).toEqual(
+      isFound ? expect.anything() : undefined,
+    );
+    const named = unproven({ name: 'worker-1', createdAt });
+    expect(find(named)).toEqual(isFound ? named : undefined);
+  });
+
+  it('does not match the provider id of the same VM id in another region', () => {
+    expect(find(unproven({ providerId: vmProviderId('other', 1_250) }))).toBeUndefined();
+  });
+
+  it('a machine without a placement is found by its SMBIOS UUID only', () => {
+    const bare = aMachine({ id: machine.id });
+    expect(findNode(bare, [unproven({ providerId })], records)).toBeUndefined();
+  });
+
+  it('swapUuidBytes swaps the bytes of the first three fields', () => {
+    const swapped = '33221100-5544-7766-8899-aabbccddeeff';
+    expect(swapUuidBytes('00112233-4455-6677-8899-aabbccddeeff')).toBe(swapped);
+  });
 });

@@ -5,7 +5,11 @@ import { vmProviderId } from '../../model/provider-id.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 import { Unreachable } from '../../ports/errors.ts';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
-import { aJoiningTestFleet, aReadyMachine } from '../testing/joining-test-fleet.ts';
+import {
+  aJoiningTestFleet,
+  aReadyMachine,
+  joiningSettings,
+} from '../testing/joining-test-fleet.ts';
 import { REGION } from '../testing/settings.ts';
 import { runPasses } from '../testing/test-fleet.ts';
 import { swapUuidBytes } from './find-node.ts';
@@ -60,6 +64,69 @@ describe('orphaned Nodes', () => {
         guests,
       } as never),
     ).toBe(true);
+  });
+
+  it('are recorded when they are deleted', async () => {
+    const testFleet = aJoiningTestFleet();
+    await existsAfterSixMinutes(anOrphanedNode(), testFleet);
+    const recorded = await testFleet.store.journal.read();
+    expect(recorded.filter(({ reason }) => reason === 'OrphanedNodeRemoved')).toMatchObject([
+      {
+        kind: 'did',
+        subject: { region: REGION, node: 'orphaned' },
+        message: `removed node orphaned: VM 1270 of region ${REGION} is gone`,
+        numbers: { vmId: 1_270 },
+      },
+    ]);
+  });
+
+  it('are left to the cloud controller manager if there is one', async () => {
+    const testFleet = aJoiningTestFleet(joiningSettings({ cloudController: true }));
+    expect(await existsAfterSixMinutes(anOrphanedNode(), testFleet)).toBe(true);
+  });
+
+  it('are kept while no host is online that could confirm that the VM is gone', async () => {
+    const testFleet = aJoiningTestFleet();
+    for (const host of ['pve1', 'pve2', 'pve3']) testFleet.hypervisor.setOnline(host, false);
+    expect(await existsAfterSixMinutes(anOrphanedNode(), testFleet)).toBe(true);
+  });
+
+  it('are kept for five minutes after Kubernetes could not be read', async () => {
+    const testFleet = aJoiningTestFleet();
+    testFleet.cluster.state.putNode(anOrphanedNode());
+    await runPasses(testFleet, 2);
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(6 * 60_000);
+    await runPasses(testFleet, 1);
+    testFleet.cluster.reconnect();
+    await runPasses(testFleet, 2);
+    expect(testFleet.cluster.state.nodes.has('orphaned')).toBe(true);
+    await testFleet.clock.advance(5 * 60_000);
+    await runPasses(testFleet, 2);
+    expect(testFleet.cluster.state.nodes.has('orphaned')).toBe(false);
+  });
+
+  it('are kept for five minutes after they were Ready again', async () => {
+    const testFleet = { ...aJoiningTestFleet(), guests: { settle: () => undefined } };
+    const { cluster, clock } = testFleet;
+    cluster.state.putNode(anOrphanedNode());
+    await runPasses(testFleet, 2);
+    await clock.advance(4 * 60_000);
+    cluster.state.updateNode('orphaned', { ready: true });
+    await runPasses(testFleet, 1);
+    cluster.state.updateNode('orphaned', { ready: false });
+    await runPasses(testFleet, 1);
+    await clock.advance(2 * 60_000);
+    await runPasses(testFleet, 2);
+    expect(cluster.state.nodes.has('orphaned')).toBe(true);
+  });
+
+  it('are not deleted a second time while they are terminating', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { cluster } = testFleet;
+    const node = anOrphanedNode({ isTerminating: true });
+    await existsAfterSixMinutes(node, testFleet);
+    expect(cluster.calls.map(({ method }) => method)).not.toContain('deleteNode');
   });
 
   it('are listed by orphans()', async () => {

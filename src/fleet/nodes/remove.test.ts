@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import {
+  aJoiningMachine,
   aJoiningTestFleet,
   aReadyMachine,
   joiningSettings,
@@ -67,6 +68,36 @@ describe('removeNode', () => {
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
     expect(existingResources(testFleet.hypervisor).vms).toEqual([placement.vmId]);
     expect(testFleet.cluster.state.nodes.get(placement.name)?.ready).toBe(true);
+  });
+
+  it('deletes the Node of a VM that was converted to a template, because it never runs again', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement } = await aReadyMachine(testFleet);
+    const vm = testFleet.hypervisor.state.vms.get(placement.vmId);
+    vm?.options.set('template', '1');
+    if (vm !== undefined) vm.startedAt = undefined;
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(testFleet.hypervisor.state.vms.has(placement.vmId)).toBe(true);
+    expect(testFleet.cluster.state.nodes.size).toBe(0);
+  });
+
+  it('a deletion of a machine whose Node was never seen waits until Kubernetes can be read', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { id } = await aJoiningMachine(testFleet);
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(2 * MINUTE_MS);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await runPasses(testFleet, 30);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
+    expect(await phasesIn(testFleet.store)).toEqual(['deleting']);
+    const recorded = await testFleet.store.journal.read();
+    expect(recorded.filter(({ message }) => message.startsWith('the VM is gone'))).toMatchObject([
+      { kind: 'saw', subject: { pool: 'workers', machine: id }, reason: 'ViewStale' },
+    ]);
+    testFleet.cluster.reconnect();
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
   });
 
   it.each([

@@ -18,6 +18,7 @@ import {
   aTestFleet,
   existingResources,
   machinesIn,
+  onePass,
   phasesIn,
   REASON,
   runPasses,
@@ -181,5 +182,161 @@ describe('adoptVms: static addresses', () => {
       { phase: 'ready' },
     ]);
     expect(existingResources(testFleet.hypervisor).vms).toContain(1_280);
+  });
+});
+
+describe('adoptVms: which VMs are inspected', () => {
+  /** A stopped VM of a machine without a record. */
+  function putVmAt(testFleet: TestFleet, vmId: number, options: Record<string, string> = {}) {
+    putVm(testFleet, markerFor(vmId), 'stopped');
+    const vm = testFleet.hypervisor.state.vms.get(1_280);
+    testFleet.hypervisor.state.vms.delete(1_280);
+    if (vm === undefined) throw new Error('no VM was put');
+    const all = new Map([...vm.options, ...Object.entries(options)]);
+    testFleet.hypervisor.state.vms.set(vmId, { ...vm, vmId, options: all });
+  }
+
+  it.each([
+    ['the first of the range', 1_250, {}, true],
+    ['the last of the range', 1_299, {}, true],
+    ['below the range', 1_249, {}, false],
+    ['above the range', 1_300, {}, false],
+    ['outside the range, with our tag', 4_000, { tags: 'other;pvescaler' }, true],
+    ['in the range, a template', 1_260, { template: '1' }, false],
+  ] as const)('a VM with our marker is adopted: %s', async (...[, vmId, options, isAdopted]) => {
+    const testFleet = aTestFleet();
+    putVmAt(testFleet, vmId, options);
+    await onePass(testFleet.fleet, testFleet);
+    const adopted = (await machinesIn(testFleet.store)).map(({ placement }) => placement?.vmId);
+    expect(adopted).toEqual(isAdopted ? [vmId] : []);
+    expect(testFleet.hypervisor.state.vms.has(vmId)).toBe(true);
+  });
+
+  it('an unmanaged VM is read once, and again when it changes', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, 'a VM of a person', 'running');
+    const reads = () =>
+      testFleet.hypervisor.calls.filter(
+        ({ method, vmId }) => method === 'vmConfig' && vmId === 1_280,
+      ).length;
+    await runPasses(testFleet, 5);
+    expect(reads()).toBe(1);
+    testFleet.hypervisor.state.vms.get(1_280)?.options.set('tags', 'changed');
+    await runPasses(testFleet, 5);
+    expect(reads()).toBe(2);
+    expect(await machinesIn(testFleet.store)).toEqual([]);
+  });
+
+  it('a VM without a name, which may be a new clone, is read in every pass', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, '', 'stopped');
+    testFleet.hypervisor.state.vms.get(1_280)?.options.delete('name');
+    await runPasses(testFleet, 3);
+    const reads = testFleet.hypervisor.calls.filter(({ vmId }) => vmId === 1_280);
+    expect(reads.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it('a VM that cannot be read leaves its region undecided, and one that is gone does not', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, '', 'stopped');
+    testFleet.hypervisor.failNext('vmConfig', REFUSAL);
+    expect((await onePass(testFleet.fleet, testFleet)).undecided).toEqual(['memory']);
+    expect((await onePass(testFleet.fleet, testFleet)).undecided).toEqual([]);
+    testFleet.hypervisor.state.vms.get(1_280)?.options.set('tags', 'changed');
+    testFleet.hypervisor.onCall = ({ method }) => {
+      if (method === 'vmConfig') testFleet.hypervisor.state.vms.delete(1_280);
+    };
+    expect((await onePass(testFleet.fleet, testFleet)).undecided).toEqual([]);
+  });
+});
+
+describe('adoptVms: what is recorded', () => {
+  it('an adopted machine has the size, address and time of its VM', async () => {
+    const testFleet = aTestFleet(SETTINGS);
+    const addresses = ['10.10.10.13/24'];
+    putVm(testFleet, markerFor(1_280, { addresses, createdAtSeconds: 7 }), 'running');
+    const options = testFleet.hypervisor.state.vms.get(1_280)?.options;
+    options?.set('cores', '3').set('memory', '4096');
+    await onePass(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      {
+        id: aMachineId(3),
+        pool: 'workers',
+        phase: 'booting',
+        requestedAt: 7_000,
+        size: { cpu: 3, memoryBytes: 4_096 * 2 ** 20, diskBytes: 20 * 2 ** 30 },
+        placement: {
+          region: 'memory',
+          host: 'pve1',
+          vmId: 1_280,
+          name: 'late',
+          diskStorage: 'local-lvm',
+          addresses,
+          hasRegionInMarker: false,
+        },
+        configured: true,
+        attempts: 0,
+      },
+    ]);
+    expect(await addressesInUse(testFleet.store)).toEqual(['10.10.10.13']);
+    const recorded = await testFleet.store.journal.read();
+    expect(recorded.filter(({ reason }) => reason === 'MachineAdopted')).toMatchObject([
+      { kind: 'saw', subject: { machine: aMachineId(3), host: 'pve1' }, numbers: { vmId: 1_280 } },
+    ]);
+  });
+
+  it.each([
+    ['has the seed of its pool, which is deleted once it is ready', aPool(), true],
+    [
+      'has none if its pool has none',
+      aPool({ source: { kind: 'netboot' }, seed: undefined }),
+      false,
+    ],
+  ])('an adopted machine %s', async (_what, pool, hasSeed) => {
+    const testFleet = aTestFleet(someSettings([pool]));
+    putVm(testFleet, markerFor(1_280), 'stopped');
+    await onePass(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    expect(machine?.seedVolume !== undefined).toBe(hasSeed);
+  });
+
+  it('a VM that is marked as being deleted continues to be deleted', async () => {
+    const testFleet = aTestFleet();
+    const marker = markerFor(1_280, { readySinceSeconds: 2, deletingSinceSeconds: 3 });
+    putVm(testFleet, marker, 'running');
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
+  });
+
+  it('a machine of a pool that is not in the config is left as it is', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, markerFor(1_280, { pool: 'removed' }), 'stopped');
+    await runPasses(testFleet, 10);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ pool: 'removed', phase: 'ready' }]);
+    const changed = testFleet.hypervisor.calls.map(({ method }) => method);
+    expect(changed).not.toContain('startVm');
+  });
+
+  it.each([
+    ['a damaged marker', (marker: string) => marker.slice(0, -8), 'MarkerDamaged'],
+    ['the marker of another VM id', () => markerFor(1_281), 'VmNotOurs'],
+  ])('a VM with %s is left alone and reported once', async (_what, edit, reason) => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, edit(markerFor(1_280)), 'stopped');
+    await runPasses(testFleet, 5);
+    expect(await machinesIn(testFleet.store)).toEqual([]);
+    const recorded = await testFleet.store.journal.read();
+    expect(recorded.filter((entry) => entry.reason === reason)).toMatchObject([
+      { kind: 'saw', subject: { region: 'memory', host: 'pve1' } },
+    ]);
+  });
+
+  it('a VM of another cluster is left alone and not reported', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, markerFor(1_280, { cluster: 'another' }), 'stopped');
+    await runPasses(testFleet, 5);
+    expect(await machinesIn(testFleet.store)).toEqual([]);
+    expect(await testFleet.store.journal.read()).toEqual([]);
   });
 });

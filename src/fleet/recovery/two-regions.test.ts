@@ -127,6 +127,43 @@ describe('two regions with hosts of the same names', () => {
 });
 
 describe('a marker without a region', () => {
+  it('does not make a VM ours whose machine is in another region, even if it was never ready', async () => {
+    const testFleet = await aFleetWithMachines();
+    const other = new MemoryHypervisor({
+      region: 'other',
+      clock: testFleet.clock,
+      random: new SeededRandom(77),
+      hosts: [aHost('elsewhere')],
+    });
+    for (const vm of testFleet.hypervisor.state.vms.values()) {
+      const description = (vm.options.get('description') ?? '').replace(/ (region|ready)=\S+/g, '');
+      const options = new Map(vm.options).set('description', description);
+      const copy = { ...vm, vmId: vm.vmId, host: 'elsewhere', options, startedAt: undefined };
+      other.state.vms.set(vm.vmId, copy);
+    }
+    const before = existingResources(other);
+    await runPasses({ ...testFleet, fleet: withSecondRegion(testFleet, other) }, 30);
+    expect(existingResources(other)).toEqual(before);
+    expect(await journalReasonsIn(testFleet.store)).toContain('VmNotOurs');
+  });
+
+  it('gets the region together with the mark of its deletion', async () => {
+    const testFleet = await aFleetWithMachines();
+    const { hypervisor } = testFleet;
+    for (const { options } of hypervisor.state.vms.values()) {
+      options.set('description', (options.get('description') ?? '').replace(/ region=\S+/, ''));
+    }
+    const marked: string[] = [];
+    hypervisor.onCall = ({ method, vmId = 0 }) => {
+      const description = hypervisor.state.vms.get(vmId)?.options.get('description') ?? '';
+      if (method === 'destroyVm') marked.push(description);
+    };
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(marked).toHaveLength(3);
+    for (const description of marked) expect(description).toMatch(/region=memory/);
+  });
+
   it('gets the region of its record', async () => {
     const testFleet = await aFleetWithMachines();
     for (const [vmId, vm] of testFleet.hypervisor.state.vms) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from 'vitest';
+import { formatMarker } from '../../model/marker.ts';
+import { TaskFailed } from '../../ports/errors.ts';
+import { CLUSTER } from '../testing/settings.ts';
+import {
+  aTestFleet,
+  journalReasonsIn,
+  reachPhase,
+  replaceVm,
+  runPasses,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
+
+const ORPHAN = 1_270;
+
+/** A second VM of a machine, which a creation left behind. */
+async function anOrphan({
+  isRunning = false,
+  isConfigured = true,
+  isProtected = false,
+  milestones = {},
+} = {}) {
+  const testFleet = aTestFleet();
+  const { id } = await reachPhase(testFleet, 'ready');
+  await untilAtRest(testFleet.fleet, testFleet);
+  const description = formatMarker({
+    cluster: CLUSTER,
+    pool: 'workers',
+    machine: id,
+    vmId: ORPHAN,
+    createdAtSeconds: 1,
+    addresses: [],
+    ...milestones,
+  });
+  const vm = {
+    vmId: ORPHAN,
+    host: 'pve1',
+    options: new Map([
+      ['name', 'late'],
+      ['description', description],
+      ['scsi0', 'local-lvm:x,size=1M'],
+    ]),
+    revision: 1,
+    startedAt: isRunning ? testFleet.clock.monotonic() : undefined,
+  };
+  if (isConfigured) vm.options.set('smbios1', `uuid=${id}`);
+  if (isProtected) vm.options.set('protection', '1');
+  testFleet.hypervisor.state.vms.set(ORPHAN, vm);
+  testFleet.hypervisor.calls.length = 0;
+  const changes = () =>
+    testFleet.hypervisor.calls
+      .filter(({ vmId, method }) => vmId === ORPHAN && !/^(vm|guest)/.test(method))
+      .map(({ method }) => method);
+  const exists = () => testFleet.hypervisor.state.vms.has(ORPHAN);
+  return { testFleet, vm, changes, exists };
+}
+
+it('removeOrphanedVm stops a running VM, waits for the task, and destroys it', async () => {
+  const { testFleet, changes, exists } = await anOrphan({ isRunning: true });
+  await untilAtRest(testFleet.fleet, testFleet);
+  expect(changes()).toEqual(['stopVm', 'destroyVm']);
+  expect(exists()).toBe(false);
+  const recorded = await testFleet.store.journal.read();
+  expect(recorded.filter(({ reason }) => reason === 'OrphanVm')).toMatchObject([
+    { kind: 'saw', subject: { region: 'memory', host: 'pve1' }, numbers: { vmId: ORPHAN } },
+  ]);
+});
+
+it('removeOrphanedVm removes the protection that a clone has from its template', async () => {
+  const { testFleet, changes, exists } = await anOrphan({ isConfigured: false, isProtected: true });
+  await untilAtRest(testFleet.fleet, testFleet);
+  expect(changes()).toEqual(['removeProtection', 'destroyVm']);
+  expect(exists()).toBe(false);
+});
+
+it('removeOrphanedVm does not remove a protection that a person has set', async () => {
+  const { testFleet, vm, changes } = await anOrphan({ isProtected: true });
+  await runPasses(testFleet, 20);
+  expect(changes()).not.toContain('removeProtection');
+  expect(vm.options.get('protection')).toBe('1');
+});
+
+it('removeOrphanedVm does not change the protection of a VM that replaced it after it was read', async () => {
+  const { testFleet } = await anOrphan({ isConfigured: false, isProtected: true });
+  const { hypervisor } = testFleet;
+  let hasRead = false;
+  let options: Map<string, string> | undefined;
+  hypervisor.onCall = ({ method, vmId, host = '' }) => {
+    if (vmId !== ORPHAN || options !== undefined) return;
+    if (hasRead && method !== 'vmState') {
+      ({ options } = replaceVm(testFleet, { vmId, host }));
+      options.set('protection', '1');
+    }
+    hasRead ||= method === 'vmConfig';
+  };
+  await runPasses(testFleet, 20);
+  expect(options?.get('protection')).toBe('1');
+});
+
+it('removeOrphanedVm repeats a task that failed, after a back-off, and records the failure', async () => {
+  const { testFleet, changes, exists } = await anOrphan();
+  testFleet.hypervisor.failNextTask('destroy', new TaskFailed('TASK_FAILED', 'storage is busy'));
+  await untilAtRest(testFleet.fleet, testFleet);
+  expect(changes()).toEqual(['destroyVm', 'destroyVm']);
+  expect(await journalReasonsIn(testFleet.store)).toContain('TASK_FAILED');
+  expect(exists()).toBe(false);
+});
+
+it('removeOrphanedVm continues a deletion that the VM is marked with, although it was ready', async () => {
+  const milestones = { readySinceSeconds: 2, deletingSinceSeconds: 3 };
+  const { testFleet, exists } = await anOrphan({ milestones });
+  await untilAtRest(testFleet.fleet, testFleet);
+  expect(exists()).toBe(false);
+});

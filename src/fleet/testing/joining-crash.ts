@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Crash points of machines that join a cluster: after each durable write, and at each mutating call to Proxmox or
+// Kubernetes. The next process must end with exactly the requested machines on both sides.
+import { expect } from 'vitest';
+import { STARTUP_TAINT } from '../../bootstrap/index.ts';
+import { vmProviderId } from '../../model/provider-id.ts';
+import { MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store.ts';
+import { CrashingProcess, type CrashPoint } from './crashing-process.ts';
+import { aJoiningTestFleet, type JoiningTestFleet, joiningSettings } from './joining-test-fleet.ts';
+import { REGION } from './settings.ts';
+import { aFleet, existingResources, machinesIn, REASON, untilAtRest } from './test-fleet.ts';
+
+export interface Scenario {
+  readonly name: string;
+  readonly before: number;
+  readonly expected: number;
+}
+
+export const SCENARIOS: readonly Scenario[] = [
+  { name: 'create', before: 0, expected: 2 },
+  { name: 'delete', before: 2, expected: 1 },
+];
+
+async function prepare({ before, expected }: Scenario): Promise<JoiningTestFleet> {
+  const testFleet = aJoiningTestFleet();
+  testFleet.guests.behaviour = { withoutProviderId: true };
+  if (before > 0) {
+    await testFleet.fleet.scaleTo('workers', before, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+  }
+  await testFleet.fleet.scaleTo('workers', expected, REASON);
+  return testFleet;
+}
+
+async function runUntilCrash(
+  testFleet: JoiningTestFleet,
+  crashPoint: CrashPoint,
+): Promise<CrashingProcess> {
+  const process = new CrashingProcess(testFleet.store, testFleet.hypervisor, crashPoint);
+  const { store, hypervisor } = process;
+  const cluster = process.wrap(testFleet.cluster);
+  const settings = joiningSettings();
+  const fleet = aFleet({ ...testFleet, store, hypervisor, cluster, settings, seed: 2 });
+  await untilAtRest(fleet, { ...testFleet, store }).catch((error: unknown) => {
+    if (!(error instanceof SimulatedCrash)) throw error;
+  });
+  return process;
+}
+
+async function expectExactly(testFleet: JoiningTestFleet, expected: number): Promise<void> {
+  const left = existingResources(testFleet.hypervisor);
+  const alive = (await machinesIn(testFleet.store)).filter(({ phase }) => phase === 'ready');
+  expect(left.vms).toHaveLength(expected);
+  expect(left.machines.toSorted()).toEqual(alive.map(({ id }) => id).sort());
+  expect(left.isos).toEqual([]);
+  const nodes = [...testFleet.cluster.state.nodes.values()];
+  expect(nodes.map(({ systemUuid }) => systemUuid).sort()).toEqual(left.machines.toSorted());
+  for (const { id, placement, nodeName, nodeUid, providerId } of alive) {
+    const node = nodes.find(({ systemUuid }) => systemUuid === id);
+    expect(node).toMatchObject({
+      name: nodeName,
+      uid: nodeUid,
+      providerId,
+      ready: true,
+      labels: { 'node-role.kubernetes.io/worker': '' },
+    });
+    expect(providerId).toBe(vmProviderId(REGION, placement?.vmId ?? 0));
+    expect(node?.taints.map(({ key }) => key)).not.toContain(STARTUP_TAINT.key);
+  }
+  expect(testFleet.cluster.state.existingTokens).toEqual([]);
+  await expectNoSecretKept(testFleet);
+}
+
+async function expectNoSecretKept({ store, cluster }: JoiningTestFleet): Promise<void> {
+  const kept = JSON.stringify([await machinesIn(store), await store.journal.read()]);
+  for (const { token } of cluster.state.tokens) expect(kept).not.toContain(token.split('.')[1]);
+}
+
+async function expectRecovery(testFleet: JoiningTestFleet, expected: number): Promise<void> {
+  const fleet = aFleet({ ...testFleet, settings: joiningSettings(), seed: 3 });
+  await untilAtRest(fleet, testFleet);
+  await expectExactly(testFleet, expected);
+}
+
+async function expectRecoveryWithoutDatabase(
+  testFleet: JoiningTestFleet,
+  expected: number,
+): Promise<void> {
+  const fresh = { ...testFleet, store: new MemoryStore({ clock: testFleet.clock }) };
+  const fleet = aFleet({ ...fresh, settings: joiningSettings(), seed: 4 });
+  await untilAtRest(fleet, fresh);
+  await fleet.scaleTo('workers', expected, REASON);
+  await untilAtRest(fleet, fresh);
+  // The Node of a machine whose record was lost is orphaned, and is deleted after nodeLostAfterMs.
+  for (let pass = 0; pass < 8; pass += 1) {
+    await testFleet.clock.advance(60_000);
+    await untilAtRest(fleet, fresh);
+  }
+  await expectExactly(fresh, expected);
+}
+
+/** All crash points of a run without a crash, in their order, and the calls of that run. */
+export async function crashPointsOf(
+  scenario: Scenario,
+): Promise<{ readonly crashPoints: readonly CrashPoint[]; readonly calls: readonly string[] }> {
+  const { writes, calls } = await runUntilCrash(await prepare(scenario), { kind: 'never' });
+  const crashPoints: CrashPoint[] = [
+    ...Array.from({ length: writes }, (_, at) => ({ kind: 'write', number: at + 1 }) as const),
+    ...calls.flatMap((_, at) => [
+      { kind: 'unseen', number: at + 1 } as const,
+      { kind: 'seen', number: at + 1 } as const,
+    ]),
+  ];
+  return { crashPoints, calls };
+}
+
+/** With the database and without it. */
+export async function expectRecoveryAfter(
+  scenario: Scenario,
+  crashPoint: CrashPoint,
+): Promise<void> {
+  for (const expectation of [expectRecovery, expectRecoveryWithoutDatabase]) {
+    const testFleet = await prepare(scenario);
+    await runUntilCrash(testFleet, crashPoint);
+    await expectation(testFleet, scenario.expected).catch((cause: unknown) => {
+      throw new Error(`after ${JSON.stringify(crashPoint)}, ${expectation.name}`, { cause });
+    });
+  }
+}
