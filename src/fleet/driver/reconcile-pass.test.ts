@@ -8,8 +8,8 @@ describe('a region that cannot be read', () => {
     const testFleet = aTestFleet();
     const { clock, fleet, hypervisor, store } = testFleet;
     const view = hypervisor.view.bind(hypervisor);
-    const passes = async (error: Error | undefined) => {
-      hypervisor.view = error === undefined ? view : () => Promise.reject(error);
+    const passes = async (failure: Error | undefined) => {
+      hypervisor.view = failure === undefined ? view : () => Promise.reject(failure);
       for (const _ of [1, 2]) {
         await clock.advance(60_000);
         await onePass(fleet, testFleet);

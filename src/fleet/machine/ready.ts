@@ -55,6 +55,10 @@ function handleOtherVm(
   }
 }
 
+function isKnownMissing({ state }: ReconcileContext, { id, missingSince }: Machine): boolean {
+  return missingSince !== undefined || state.missingSince.has(id);
+}
+
 /** Whether a ready machine needs no work, by the views alone. Called for every machine in every pass. */
 export function isSettled(context: ReconcileContext, machine: Machine): boolean {
   if (machine.phase !== 'ready' || machine.seedVolume !== undefined) return false;
@@ -62,8 +66,7 @@ export function isSettled(context: ReconcileContext, machine: Machine): boolean 
   return (
     machine.task === undefined &&
     isUnchangedInView(context, machine) &&
-    !context.state.missingSince.has(machine.id) &&
-    machine.missingSince === undefined &&
+    !isKnownMissing(context, machine) &&
     context.records.pool(machine.pool).lost === undefined &&
     isPowerSettled(context, machine) &&
     isNodeSettled(context, machine) &&

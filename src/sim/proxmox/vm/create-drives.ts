@@ -264,6 +264,10 @@ async function importData(
   await copyData(core, { from, to, host, ms, failure }, workContext);
 }
 
+function orderedSize(slot: string, disk: ReturnType<typeof parseNewDisk>): number {
+  return SMALL_DISKS[slot] ?? disk?.bytes ?? 0;
+}
+
 async function createDisk(creation: DriveCreation, slot: string, drive: Drive): Promise<void> {
   const { core, host, workContext } = creation;
   const disk = parseNewDisk(drive);
@@ -272,8 +276,7 @@ async function createDisk(creation: DriveCreation, slot: string, drive: Drive): 
   const { 'import-from': from, format: _format, ...options } = drive.options;
   const source = from === undefined ? undefined : requireImportVolume(creation, from);
   const storage = requireActiveStorage(core.state, id, host);
-  const ordered = SMALL_DISKS[slot] ?? disk?.bytes ?? 0;
-  const size = source === undefined ? ordered : (source.virtualSize ?? source.size);
+  const size = source === undefined ? orderedSize(slot, disk) : (source.virtualSize ?? source.size);
   const format = copyFormat(storage, drive, source);
   const volume = { vmId: creation.vmId, size, format, ...inherited(source) };
   const file = await allocateVolume(
