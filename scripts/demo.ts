@@ -130,6 +130,11 @@ class Progress {
     process.stdout.write(`\r\u001b[K${FRAMES[this.#frame % FRAMES.length]} ${summary}`);
   }
 
+  /** Removes the spinner. */
+  end(): void {
+    if (process.stdout.isTTY) process.stdout.write('\r\u001b[K');
+  }
+
   #line(text: string): void {
     process.stdout.write(`${process.stdout.isTTY ? '\r\u001b[K' : ''}${text}\n`);
   }
@@ -151,7 +156,7 @@ async function scale(to: number, progress: Progress, driven: Fleet): Promise<voi
     if (failed !== undefined)
       throw new Error(`machine ${failed.id} failed: ${failed.failure?.message}`);
     const isSettled = openIntents === 0 && pool?.ready === to && pool.target === to;
-    if (isSettled && pool.deleting === 0) return;
+    if (isSettled && pool.deleting === 0) return progress.end();
     await systemClock.sleep(isOnce ? 10 : 80);
   }
   throw new Error(`pool ${POOL} did not reach ${to} machines within ${TIMEOUT_MS / 1_000} s`);

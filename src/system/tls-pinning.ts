@@ -42,7 +42,7 @@ export function verifyingConnector(
       if (error === null) return callback(null, socket);
       const code = certificateError(error);
       if (code === undefined) return callback(error, null);
-      void readFingerprint(options, settings.timeout).then((fingerprint) => {
+      readFingerprint(options, settings.timeout, (fingerprint) => {
         const { hostname, port } = options;
         callback(refused(`${hostname}:${port || 443}`, { code, fingerprint, cause: error }), null);
       });
@@ -70,27 +70,23 @@ function refused(
 function readFingerprint(
   { hostname, port, servername }: buildConnector.Options,
   timeout: number,
-): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = connectTls({
-      host: hostname.replace(/^\[(.*)\]$/, '$1'),
-      port: Number(port) || 443,
-      ...(servername !== undefined && { servername }),
-      rejectUnauthorized: false,
-      timeout,
-    });
-    const end = (fingerprint?: string) => {
-      socket.destroy();
-      resolve(fingerprint);
-    };
-    socket.once('secureConnect', () => end(fingerprintOf(socket)));
-    socket.once('error', () => end());
-    socket.once('timeout', () => end());
+  onEnd: (fingerprint: string | undefined) => void,
+): void {
+  const socket = connectTls({
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(port) || 443,
+    ...(servername !== undefined && { servername }),
+    rejectUnauthorized: false,
+    timeout,
   });
-}
-
-function fingerprintOf(socket: TLSSocket): string | undefined {
-  return socket.getPeerX509Certificate()?.fingerprint256;
+  let fingerprint: string | undefined;
+  socket.once('secureConnect', () => {
+    fingerprint = socket.getPeerX509Certificate()?.fingerprint256;
+    socket.destroy();
+  });
+  socket.once('timeout', () => socket.destroy());
+  socket.once('error', () => socket.destroy());
+  socket.once('close', () => onEnd(fingerprint));
 }
 
 function checkCertificate(

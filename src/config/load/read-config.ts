@@ -42,14 +42,18 @@ export async function readConfig(input: ReadInput): Promise<LoadResult> {
   if (text === undefined && namedBy !== undefined)
     throw unreadableConfigError(path, namedBy, 'ENOENT');
   if (text !== undefined) return loadConfig({ ...input, file: { path, text } });
-  const result = await loadConfig({ ...input, file: undefined });
+  const result = loadConfig({ ...input, file: undefined });
   return result.ok ? result : { ...result, problems: [missingFile(path), ...result.problems] };
 }
 
 function missingFile(path: string): Problem {
   const variables = CONFIG_PATH_VARIABLES.join(', ');
   return {
-    ...{ file: 'config', line: 0, col: 0, path: '', severity: 'error' },
+    file: 'config',
+    line: 0,
+    col: 0,
+    path: '',
+    severity: 'error',
     message: `no config file was found: --config is not given, none of ${variables} is set, and ${path} does not exist; 'pvescaler config init' writes a first one`,
   };
 }

@@ -31,8 +31,8 @@ let tree: SchemaNode | undefined;
 
 /** Created at first use, because validating a correct file does not need it. */
 export function schemaTree(): SchemaNode {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type has key words we never get
   tree ??= markPlanned(
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type has key words we never get
     z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as SchemaNode,
   );
   return tree;
