@@ -166,27 +166,32 @@ export class ApiClient {
 
   /** Names the privileges that the credentials lack; all that are needed if those cannot be read. */
   async #explainRefusal(
-    error: PvescalerError,
+    refusal: PvescalerError,
     call: Call,
     needs: readonly NeededPrivilege[],
   ): Promise<PvescalerError> {
-    const missing = await Promise.all(
-      needs.map(async (need) => ((await this.#isGranted(need, call.signal)) ? [] : [need])),
-    ).then(
-      (found) => found.flat(),
-      () => (error.code === 'PERMISSION_MISSING' ? needs : []),
+    const missing = await this.#missingOf(needs, call.signal).catch(() =>
+      refusal.code === 'PERMISSION_MISSING' ? needs : [],
     );
     const [first] = missing;
-    if (first === undefined) return error;
+    if (first === undefined) return refusal;
     const names = missing.map(({ privilege, path }) => `${privilege} on ${path}`).join(' and ');
     return new Unauthorized(
       'PERMISSION_MISSING',
       `${call.operation}: the credentials lack ${names}`,
       {
-        cause: error,
-        facts: { ...error.facts, ...first },
+        cause: refusal,
+        facts: { ...refusal.facts, ...first },
       },
     );
+  }
+
+  async #missingOf(
+    needs: readonly NeededPrivilege[],
+    signal: AbortSignal,
+  ): Promise<readonly NeededPrivilege[]> {
+    const granted = await Promise.all(needs.map((need) => this.#isGranted(need, signal)));
+    return needs.filter((_, index) => granted[index] !== true);
   }
 
   async #isGranted({ privilege, path }: NeededPrivilege, signal: AbortSignal): Promise<boolean> {

@@ -62,8 +62,7 @@ export function isSettled(context: ReconcileContext, machine: Machine): boolean 
   return (
     machine.task === undefined &&
     isUnchangedInView(context, machine) &&
-    !context.state.missingSince.has(machine.id) &&
-    machine.missingSince === undefined &&
+    !isKnownMissing(context, machine) &&
     context.records.pool(machine.pool).lost === undefined &&
     isPowerSettled(context, machine) &&
     isNodeSettled(context, machine) &&
@@ -172,6 +171,10 @@ async function restart(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const count = last === undefined || -waitMs > MAX_BACKOFF_MS ? 1 : last.count + 1;
   restarts.set(id, { count, notBefore: context.now + backoffMs(count) });
   return startVm(reconcile);
+}
+
+function isKnownMissing({ state }: ReconcileContext, { id, missingSince }: Machine): boolean {
+  return missingSince !== undefined || state.missingSince.has(id);
 }
 
 async function clearMissing(reconcile: MachineReconcile): Promise<void> {
