@@ -7,12 +7,12 @@ import {
   PvescalerError,
   serializeError,
   TimedOut,
-  Unauthorized,
 } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { SizedBody, Transport, TransportRequest } from '../ports/transport.ts';
 import { CallDeadline } from './call-deadline.ts';
 import { type Endpoint, Endpoints, type ReportedHost } from './endpoints.ts';
+import { explainRefusal, isUnexplainedRefusal, type NeededPrivilege } from './explain-refusal.ts';
 import { rejectAsNotSent, retryWithBackoff } from './retry.ts';
 import { type Credentials, createSession, type Session } from './session.ts';
 import { type Facts, translateErrorResponse } from './translate-errors.ts';
@@ -27,11 +27,6 @@ import {
   type Parameters,
   parseJson,
 } from './wire-values.ts';
-
-export interface NeededPrivilege {
-  readonly privilege: string;
-  readonly path: string;
-}
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -155,54 +150,15 @@ export class ApiClient {
       if (request.isForHostItself === true) return await this.#sendToHost(call);
       return await (repeatable ? this.#sendWithRetries(call) : this.#sendAuthenticated(call));
     } catch (error) {
-      if (isUnexplainedRefusal(error) && call.needs !== undefined) {
-        throw await this.#explainRefusal(error, call, call.needs);
+      const { needs } = call;
+      if (needs !== undefined && isUnexplainedRefusal(error)) {
+        const requestData = (read: ApiRequest) => this.requestData(read);
+        throw await explainRefusal(error, { ...call, needs, requestData });
       }
       throw signal.aborted ? error : deadline.translate(error);
     } finally {
       deadline.stop();
     }
-  }
-
-  /** Names the privileges that the credentials lack; all that are needed if those cannot be read. */
-  async #explainRefusal(
-    refusal: PvescalerError,
-    call: Call,
-    needs: readonly NeededPrivilege[],
-  ): Promise<PvescalerError> {
-    const missing = await this.#missingOf(needs, call.signal).catch(() =>
-      refusal.code === 'PERMISSION_MISSING' ? needs : [],
-    );
-    const [first] = missing;
-    if (first === undefined) return refusal;
-    const names = missing.map(({ privilege, path }) => `${privilege} on ${path}`).join(' and ');
-    return new Unauthorized(
-      'PERMISSION_MISSING',
-      `${call.operation}: the credentials lack ${names}`,
-      {
-        cause: refusal,
-        facts: { ...refusal.facts, ...first },
-      },
-    );
-  }
-
-  async #missingOf(
-    needs: readonly NeededPrivilege[],
-    signal: AbortSignal,
-  ): Promise<readonly NeededPrivilege[]> {
-    const granted = await Promise.all(needs.map((need) => this.#isGranted(need, signal)));
-    return needs.filter((_, index) => granted[index] !== true);
-  }
-
-  async #isGranted({ privilege, path }: NeededPrivilege, signal: AbortSignal): Promise<boolean> {
-    const data = await this.requestData({
-      method: 'GET',
-      path: '/access/permissions',
-      query: { path },
-      operation: `read the permissions on ${path}`,
-      signal,
-    });
-    return Object.hasOwn(asObject(asObject(data)[path]), privilege);
   }
 
   #sendWithRetries(call: Call): Promise<ApiResult> {
@@ -476,16 +432,6 @@ function isEndpointFailure(error: unknown): error is PvescalerError {
     error.code === 'TLS_NOT_TRUSTED' ||
     error.code === 'PVE_UNREACHABLE'
   );
-}
-
-/**
- * A refusal that names no privilege. An upload without the privilege is answered with 400 `bad request` when its
- * connection was used before.
- */
-function isUnexplainedRefusal(error: unknown): error is PvescalerError {
-  if (!(error instanceof PvescalerError)) return false;
-  if (error.code === 'PERMISSION_MISSING') return error.facts['privilege'] === undefined;
-  return error.facts['status'] === 400 && /: bad request$/i.test(error.message);
 }
 
 function isTimedOutAfterSending(error: unknown): boolean {
