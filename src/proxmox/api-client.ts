@@ -150,8 +150,10 @@ export class ApiClient {
       if (request.isForHostItself === true) return await this.#sendToHost(call);
       return await (repeatable ? this.#sendWithRetries(call) : this.#sendAuthenticated(call));
     } catch (error) {
-      if (isUnexplainedRefusal(error) && call.needs !== undefined) {
-        throw await explainRefusal(this, { error, needs: call.needs, ...call });
+      const { needs } = call;
+      if (needs !== undefined && isUnexplainedRefusal(error)) {
+        const requestData = (read: ApiRequest) => this.requestData(read);
+        throw await explainRefusal(error, { ...call, needs, requestData });
       }
       throw signal.aborted ? error : deadline.translate(error);
     } finally {

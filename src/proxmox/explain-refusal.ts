@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names the privilege that a refused request lacks, where Proxmox does not.
+// Proxmox refuses some requests without naming the privilege; what the credentials have is read from it.
 import { PvescalerError, Unauthorized } from '../ports/errors.ts';
+import type { ApiRequest } from './api-client.ts';
 import { asObject } from './wire-values.ts';
 
 export interface NeededPrivilege {
@@ -18,54 +19,39 @@ export function isUnexplainedRefusal(error: unknown): error is PvescalerError {
   return error.facts['status'] === 400 && /: bad request$/i.test(error.message);
 }
 
-interface PermissionReader {
-  requestData(request: {
-    readonly method: 'GET';
-    readonly path: string;
-    readonly query: Readonly<Record<string, string>>;
-    readonly operation: string;
-    readonly signal: AbortSignal;
-  }): Promise<unknown>;
-}
-
-interface RefusedRequest {
-  readonly error: PvescalerError;
-  readonly operation: string;
+interface RefusedRequest extends Pick<ApiRequest, 'operation' | 'signal'> {
   readonly needs: readonly NeededPrivilege[];
-  readonly signal: AbortSignal;
+  readonly requestData: (request: ApiRequest) => Promise<unknown>;
 }
 
 /** Names the privileges that the credentials lack; all that are needed if those cannot be read. */
 export async function explainRefusal(
-  api: PermissionReader,
-  { error, operation, needs, signal }: RefusedRequest,
+  refusal: PvescalerError,
+  request: RefusedRequest,
 ): Promise<PvescalerError> {
-  const missing = await findMissing(api, needs, signal).catch(() =>
-    error.code === 'PERMISSION_MISSING' ? needs : [],
+  const { needs, operation } = request;
+  const missing = await missingOf(request).catch(() =>
+    refusal.code === 'PERMISSION_MISSING' ? needs : [],
   );
   const [first] = missing;
-  if (first === undefined) return error;
+  if (first === undefined) return refusal;
   const names = missing.map(({ privilege, path }) => `${privilege} on ${path}`).join(' and ');
-  const message = `${operation}: the credentials lack ${names}`;
-  const facts = { ...error.facts, ...first };
-  return new Unauthorized('PERMISSION_MISSING', message, { cause: error, facts });
+  return new Unauthorized('PERMISSION_MISSING', `${operation}: the credentials lack ${names}`, {
+    cause: refusal,
+    facts: { ...refusal.facts, ...first },
+  });
 }
 
-async function findMissing(
-  api: PermissionReader,
-  needs: readonly NeededPrivilege[],
-  signal: AbortSignal,
-): Promise<readonly NeededPrivilege[]> {
-  const granted = await Promise.all(needs.map((need) => isGranted(api, need, signal)));
-  return needs.filter((_, at) => granted[at] === false);
+async function missingOf(request: RefusedRequest): Promise<readonly NeededPrivilege[]> {
+  const granted = await Promise.all(request.needs.map((need) => isGranted(need, request)));
+  return request.needs.filter((_, index) => granted[index] !== true);
 }
 
 async function isGranted(
-  api: PermissionReader,
   { privilege, path }: NeededPrivilege,
-  signal: AbortSignal,
+  { requestData, signal }: RefusedRequest,
 ): Promise<boolean> {
-  const data = await api.requestData({
+  const data = await requestData({
     method: 'GET',
     path: '/access/permissions',
     query: { path },

@@ -177,6 +177,10 @@ async function restart(reconcile: MachineReconcile): Promise<ReconcileResult> {
   return startVm(reconcile);
 }
 
+function isKnownMissing({ state }: ReconcileContext, { id, missingSince }: Machine): boolean {
+  return missingSince !== undefined || state.missingSince.has(id);
+}
+
 async function clearMissing(reconcile: MachineReconcile): Promise<void> {
   reconcile.context.state.missingSince.delete(reconcile.id);
   if (reconcile.machine.missingSince === undefined) return;

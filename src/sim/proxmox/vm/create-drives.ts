@@ -257,8 +257,9 @@ function inherited(
 
 async function importData(
   { core, host, workContext }: DriveCreation,
-  { source, from, to }: { readonly source: Volume; readonly from: string; readonly to: string },
+  { drive, source, to }: { readonly drive: Drive; readonly source: Volume; readonly to: string },
 ): Promise<void> {
+  const from = drive.options['import-from'] ?? '';
   const ms = (SIMULATED_DURATIONS_MS.importPerGib * source.size) / 2 ** 30;
   const failure = `cannot import from '${from}' - copy failed`;
   await copyData(core, { from, to, host, ms, failure }, workContext);
@@ -285,7 +286,7 @@ async function createDisk(creation: DriveCreation, slot: string, drive: Drive): 
     { volume, work: workContext.work },
   );
   creation.created.push(file);
-  if (source !== undefined) await importData(creation, { source, from: from ?? '', to: file });
+  if (source !== undefined) await importData(creation, { drive, source, to: file });
   creation.result[slot] = formatDrive({ file, options: { ...options, size: formatSize(size) } });
 }
 
