@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client and the simulator in one process, on virtual time, without sockets.
+import type { Clock } from '../../src/ports/clock.ts';
 import { Unreachable } from '../../src/ports/errors.ts';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { type ScriptedPeer, ScriptedTransport } from '../../src/ports/fakes/scripted-transport.ts';
@@ -131,14 +132,26 @@ export async function setVmOptions(
   if (response.status !== 200) throw new Error(`VM ${vmId}: status ${response.status}`);
 }
 
+type RegionOptions = Partial<Omit<SimOptions, 'clock'>> & {
+  /** Several regions may share a clock. */
+  readonly clock?: VirtualClock;
+  /** The clock of the hosts, where their wall clock differs from the client's. */
+  readonly hostClock?: Clock;
+};
+
 export function simulatedRegion(
-  options: Partial<SimOptions> = {},
+  options: RegionOptions = {},
   client: Partial<ProxmoxOptions> = {},
   checkedRequests: 'all' | 'changes' = 'all',
 ): SimulatedRegion {
-  const clock = new VirtualClock();
+  const { clock = new VirtualClock(), hostClock = clock, ...simOptions } = options;
   const random = new SeededRandom(11);
-  const sim = createProxmoxSim({ cluster: threeHostCluster(), clock, random, ...options });
+  const sim = createProxmoxSim({
+    cluster: threeHostCluster(),
+    random,
+    ...simOptions,
+    clock: hostClock,
+  });
   const transport = new ScriptedTransport(simPeer(sim, checkedRequests), { clock });
   const hypervisor = createProxmoxHypervisor({
     region: 'sim',

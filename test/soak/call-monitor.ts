@@ -1,75 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intercepts the calls from a process to Proxmox and checks every write against the simulator's state and the
-// durable records.
-import { readMarker } from '../../src/model/marker.ts';
+// Intercepts the calls from a process to Proxmox and Kubernetes, and checks every write against the simulators' state
+// and the durable records.
+import {
+  MUTATING_CLUSTER_CALLS,
+  MUTATING_HYPERVISOR_CALLS,
+} from '../../src/fleet/testing/crashing-process.ts';
+import type { Machine } from '../../src/model/machine.ts';
+import type { Cluster, NodeRef } from '../../src/ports/cluster.ts';
+import { SimulatedCrash } from '../../src/ports/fakes/memory-store.ts';
 import type { Hypervisor, VmRef } from '../../src/ports/hypervisor.ts';
-import { readOwnMarker } from './invariants.ts';
+import type { Installation, SoakProcess } from './installation.ts';
+import { listOwnVms, readOwnMarker, type Vm } from './invariants.ts';
+import { isUnmanagedNode, smbiosUuidOf } from './kubernetes.ts';
 import type { SoakState } from './soak-state.ts';
 
-const VM_CALLS = [
-  'applySpec',
-  'attachSeed',
-  'ejectSeed',
-  'setDescription',
-  'removeProtection',
-  'growBootDisk',
-  'startVm',
-  'shutdownVm',
-  'stopVm',
-  'destroyVm',
-];
 const CREATE_CALLS = ['createVm', 'cloneVm'];
 const STORAGE_CALLS = ['downloadImage', 'uploadIso', 'deleteVolume'];
-const WRITE_CALLS = [...VM_CALLS, ...CREATE_CALLS, ...STORAGE_CALLS];
+const VM_CALLS = MUTATING_HYPERVISOR_CALLS.filter(
+  (name) => !CREATE_CALLS.includes(name) && !STORAGE_CALLS.includes(name),
+) as readonly string[];
+const NODE_CALLS = ['changeNode', 'declareNode', 'deleteNode'];
+const WRITE_CALLS: readonly string[] = [...MUTATING_HYPERVISOR_CALLS, ...MUTATING_CLUSTER_CALLS];
+const OVER_PHASES = ['deleting', 'failed', 'gone'];
 
-/** Pauses a process in a read call, counted from now. */
-export interface Stall {
-  callsLeft: number;
-  readonly ms: number;
+export type MonitoredProcess = Pick<SoakProcess, 'stall' | 'isKilled' | 'leaseUntil'>;
+
+interface Monitored {
+  readonly state: SoakState;
+  readonly installation: Installation;
+  readonly process: MonitoredProcess;
 }
 
-export interface MonitoredProcess {
-  /** Token of the last lease that this process acquired. */
-  token: number;
-  stall: Stall | undefined;
-}
+type Check = (name: string, args: readonly unknown[]) => Promise<void>;
 
 export class CallMonitor {
   readonly #state: SoakState;
+  readonly #installation: Installation;
   readonly #process: MonitoredProcess;
-  /** Last task of each VM, by VM id. */
-  readonly #tasks = new Map<number, string>();
+  /** Last task of each VM, by region and VM id. */
+  readonly #tasks = new Map<string, string>();
 
-  constructor(state: SoakState, process: MonitoredProcess) {
+  constructor({ state, installation, process }: Monitored) {
     this.#state = state;
+    this.#installation = installation;
     this.#process = process;
   }
 
-  wrap(hypervisor: Hypervisor): Hypervisor {
-    return new Proxy(hypervisor, {
+  wrapHypervisor(region: string, hypervisor: Hypervisor): Hypervisor {
+    return this.#wrap(hypervisor, {
+      before: async (name, [first, second]) => {
+        if (VM_CALLS.includes(name)) this.#checkVmChange(name, region, first as VmRef);
+        if (CREATE_CALLS.includes(name)) await this.#checkCreate(name, region, first as VmRef);
+        if (name === 'deleteVolume') this.#checkVolume(String(second));
+      },
+      after: (name, [first], answer) => {
+        const upid = (answer as { readonly upid?: unknown } | undefined)?.upid;
+        const isOfVm = WRITE_CALLS.includes(name) && !STORAGE_CALLS.includes(name);
+        if (typeof upid === 'string' && isOfVm)
+          this.#tasks.set(`${region}/${(first as VmRef).vmId}`, upid);
+      },
+    });
+  }
+
+  wrapCluster(cluster: Cluster): Cluster {
+    return this.#wrap(cluster, {
+      before: (name, [first]) => {
+        if (NODE_CALLS.includes(name)) this.#checkNodeChange(name, first as NodeRef);
+        return Promise.resolve();
+      },
+      after: () => undefined,
+    });
+  }
+
+  #wrap<Port extends object>(
+    port: Port,
+    checks: {
+      readonly before: Check;
+      readonly after: (name: string, args: readonly unknown[], answer: unknown) => void;
+    },
+  ): Port {
+    const call = async (name: string, args: readonly unknown[], work: () => unknown) => {
+      if (!WRITE_CALLS.includes(name)) await this.#stallIfDue();
+      if (this.#process.isKilled) throw new SimulatedCrash('the process was killed');
+      if (WRITE_CALLS.includes(name)) this.#checkLease(name);
+      await checks.before(name, args);
+      const answer: unknown = await work();
+      checks.after(name, args, answer);
+      return answer;
+    };
+    return new Proxy(port, {
       get: (target, name, receiver) => {
         const member: unknown = Reflect.get(target, name, receiver);
         if (typeof member !== 'function') return member;
         if (name === 'volumeId') return member.bind(target) as unknown;
         return (...args: unknown[]) =>
-          this.#call(String(name), args, () => member.apply(target, args) as unknown);
+          call(String(name), args, () => member.apply(target, args) as unknown);
       },
     });
-  }
-
-  async #call(name: string, args: readonly unknown[], work: () => unknown): Promise<unknown> {
-    const [first] = args;
-    const isWrite = WRITE_CALLS.includes(name);
-    if (!isWrite) await this.#stallIfDue();
-    if (isWrite) this.#checkLease(name);
-    if (VM_CALLS.includes(name)) this.#checkVmChange(name, first as VmRef);
-    if (CREATE_CALLS.includes(name)) await this.#checkCreate(name, first as VmRef);
-    const answer = await work();
-    const upid = (answer as { readonly upid?: unknown } | undefined)?.upid;
-    if (typeof upid === 'string' && isWrite && !STORAGE_CALLS.includes(name)) {
-      this.#tasks.set((first as VmRef).vmId, upid);
-    }
-    return answer;
   }
 
   async #stallIfDue(): Promise<void> {
@@ -78,17 +105,18 @@ export class CallMonitor {
     stall.callsLeft -= 1;
     if (stall.callsLeft > 0) return;
     this.#process.stall = undefined;
-    await this.#state.region.clock.sleep(stall.ms);
+    await this.#state.clock.sleep(stall.ms);
   }
 
   #checkLease(name: string): void {
-    if (this.#process.token === this.#state.leaseToken) return;
+    const isValid = this.#state.now < this.#process.leaseUntil;
+    if (isValid && this.#process === this.#installation.driver) return;
     this.#state.reportViolation(`${name} was called by a process that no longer holds the lease`);
   }
 
-  #checkVmChange(name: string, { vmId }: VmRef): void {
-    const { vms, runningTasks } = this.#state.region.sim.inspect();
-    const upid = this.#tasks.get(vmId);
+  #checkVmChange(name: string, region: string, { vmId }: VmRef): void {
+    const { vms, runningTasks } = this.#state.region(region).sim.inspect();
+    const upid = this.#tasks.get(`${region}/${vmId}`);
     if (runningTasks.some((task) => task.upid === upid)) {
       this.#state.reportViolation(
         `${name} was called for VM ${vmId} while its task ${upid ?? ''} is running`,
@@ -96,30 +124,80 @@ export class CallMonitor {
     }
     const vm = vms.find(({ id }) => id === vmId);
     if (vm === undefined) return;
-    const isUnmanaged = this.#state.unmanagedVms.has(vmId) || readOwnMarker(vm) === undefined;
-    if (isUnmanaged) this.#state.reportViolation(`${name} was called for unmanaged VM ${vmId}`);
-    else if (name === 'destroyVm') this.#checkDestroy(vmId, vm.config['description']);
+    if (this.#state.isUnmanaged(region, vmId) || !this.#isOwn(region, vm))
+      this.#state.reportViolation(`${name} was called for unmanaged VM ${region}/${vmId}`);
+    else if (name === 'destroyVm') this.#checkDestroy(region, vm);
   }
 
-  /** A machine that was ready is marked as being deleted before its VM is destroyed. A duplicate VM needs no mark. */
-  #checkDestroy(vmId: number, description: string | undefined): void {
-    const reading = readMarker(description);
-    if (reading.kind !== 'marked') return;
-    const { machine, deletingSinceSeconds } = reading.marker;
-    if (deletingSinceSeconds === undefined && this.#state.everReady.has(machine)) {
-      this.#state.reportViolation(`VM ${vmId} was destroyed without a deletion mark`);
-    }
+  #isOwn(region: string, vm: Vm): boolean {
+    return readOwnMarker(this.#installation, region, vm) !== undefined;
   }
 
-  async #checkCreate(name: string, { vmId, host }: VmRef): Promise<void> {
-    const machines = await this.#state.machines();
-    const isKnown = machines.some(
+  /** A machine that was ready is deleted on request or by a stated policy, and marked before its VM is destroyed. */
+  #checkDestroy(region: string, vm: Vm): void {
+    const marker = readOwnMarker(this.#installation, region, vm);
+    if (marker?.readySinceSeconds === undefined) return;
+    const { machine, deletingSinceSeconds } = marker;
+    if (deletingSinceSeconds === undefined)
+      this.#state.reportViolation(`ready VM ${region}/${vm.id} was destroyed without a mark`);
+    const { deletionRequested } = this.#installation;
+    if (!deletionRequested.has(machine) && !this.#installation.isLost(machine))
+      this.#state.reportViolation(`ready VM ${region}/${vm.id} was destroyed without a request`);
+  }
+
+  async #checkCreate(name: string, region: string, { vmId, host }: VmRef): Promise<void> {
+    const machines = await this.#installation.machines();
+    const known = machines.find(
       ({ phase, placement }) =>
-        phase === 'creating' && placement?.vmId === vmId && placement.host === host,
+        phase === 'creating' &&
+        placement?.region === region &&
+        placement.vmId === vmId &&
+        placement.host === host,
     );
-    if (!isKnown)
+    if (known === undefined) {
       this.#state.reportViolation(
         `${name} was called for VM ${vmId} before its record was durable`,
       );
+      return;
+    }
+    if (!this.#installation.hasReplacedDatabase) this.#checkLimit(known, machines);
+  }
+
+  #checkLimit({ id, pool }: Machine, machines: readonly Machine[]): void {
+    const isOver = new Set(
+      machines.filter(({ phase }) => OVER_PHASES.includes(phase)).map((machine) => machine.id),
+    );
+    const others = listOwnVms(this.#state, this.#installation).filter(
+      ({ marker }) =>
+        marker.pool === pool &&
+        marker.machine !== id &&
+        marker.deletingSinceSeconds === undefined &&
+        !isOver.has(marker.machine) &&
+        !this.#installation.restored.has(marker.machine),
+    );
+    if (others.length >= this.#installation.maxSizeOf(pool))
+      this.#state.reportViolation(`pool ${pool} has ${others.length} VMs, and gets another`);
+  }
+
+  /** Seeds have the installation in their names. */
+  #checkVolume(volume: string): void {
+    if (!volume.includes(`pvescaler_${this.#installation.id}_`))
+      this.#state.reportViolation(`${volume} was deleted, which is no seed of this installation`);
+  }
+
+  #checkNodeChange(name: string, { name: node }: NodeRef): void {
+    if (isUnmanagedNode(node)) {
+      this.#state.reportViolation(`${name} was called for unmanaged Node ${node}`);
+      return;
+    }
+    if (name !== 'deleteNode') return;
+    const { cluster, takenOver } = this.#installation;
+    const uuid = cluster?.state.nodes.get(node)?.systemUuid ?? '';
+    if (uuid === '' || takenOver.has(uuid)) return;
+    const running = [...this.#state.inspections().values()]
+      .flatMap(({ vms }) => vms)
+      .find((vm) => vm.running && smbiosUuidOf(vm) === uuid);
+    if (running !== undefined)
+      this.#state.reportViolation(`Node ${node} was deleted while its VM ${running.id} runs`);
   }
 }

@@ -10,6 +10,7 @@ export const PHASES = [
   'configuring',
   'starting',
   'booting',
+  'joining',
   'ready',
   'deleting',
 ] as const;
@@ -40,7 +41,7 @@ const TASK_FAULTS: Readonly<Record<string, FaultTemplate>> = {
   'task-killed': { kind: 'task-killed', delayMs: 1_000 },
 };
 /** Faults of the process itself. */
-export const PROCESS_FAULTS = ['crash', 'database-lost'] as const;
+export const PROCESS_FAULTS = ['crash', 'database-lost', 'database-rolled-back'] as const;
 
 export const ROWS: readonly string[] = [
   ...Object.keys(CALL_FAULTS),
@@ -56,6 +57,7 @@ const ENDPOINTS: Readonly<Record<Column, readonly string[]>> = {
   configuring: [`POST ${STORAGE}/upload`, `PUT ${VM}/config`, `PUT ${VM}/resize`],
   starting: [`POST ${VM}/status/start`],
   booting: [`POST ${VM}/agent/ping`],
+  joining: [],
   ready: [`DELETE ${STORAGE}/content/{volume}`],
   deleting: [`POST ${VM}/status/shutdown`, `DELETE ${VM}`, `PUT ${VM}/config`],
 };
@@ -65,13 +67,15 @@ const TASK_TYPES: Readonly<Record<Column, readonly string[]>> = {
   configuring: ['imgcopy', 'resize'],
   starting: ['qmstart'],
   booting: [],
+  joining: [],
   ready: [],
   deleting: ['qmshutdown', 'qmdestroy'],
 };
 
-/** False for combinations that cannot occur: no task runs while a guest boots or is ready. */
+/** False for combinations that cannot occur: no task runs while a guest boots or is ready, no call while it joins. */
 export function isPossible(row: string, column: Column): boolean {
-  return !(row in TASK_FAULTS) || TASK_TYPES[column].length > 0;
+  if (row in TASK_FAULTS) return TASK_TYPES[column].length > 0;
+  return !(row in CALL_FAULTS) || ENDPOINTS[column].length > 0;
 }
 
 export interface Fault {

@@ -1,38 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invariants that hold after every step. They are checked against the simulator's state, the plan and the durable
+// Invariants that hold after every step. They are checked against the simulators' state, the plan and the durable
 // records only; the engine under test is not consulted.
-import { CLUSTER } from '../../src/fleet/testing/settings.ts';
 import type { Machine } from '../../src/model/machine.ts';
 import { type Marker, readMarker } from '../../src/model/marker.ts';
 import type { Inspection } from '../../src/sim/proxmox/index.ts';
+import type { Installation } from './installation.ts';
 import type { SoakState } from './soak-state.ts';
 
 export type Vm = Inspection['vms'][number];
 
-/** The marker of a VM that names our cluster and the VM's own id; undefined for every other VM. */
-export function readOwnMarker({ id, config }: Vm): Marker | undefined {
-  const reading = readMarker(config['description']);
-  if (reading.kind !== 'marked') return undefined;
-  const { marker } = reading;
-  return marker.cluster === CLUSTER && marker.vmId === id ? marker : undefined;
+/** A VM of an installation, with the region it is in. */
+export interface OwnVm {
+  readonly region: string;
+  readonly vm: Vm;
+  readonly marker: Marker;
 }
 
-export function listOwnedMachines(state: SoakState, vms: readonly Vm[]): readonly string[] {
-  return vms
-    .filter(({ id }) => !state.unmanagedVms.has(id))
-    .flatMap((vm) => readOwnMarker(vm)?.machine ?? []);
+/** The marker of a VM that names this installation, this region and the VM's own id; undefined for every other VM. */
+export function readOwnMarker(
+  { id }: Pick<Installation, 'id'>,
+  region: string,
+  vm: Vm,
+): Marker | undefined {
+  const reading = readMarker(vm.config['description']);
+  if (reading.kind !== 'marked') return undefined;
+  const { marker } = reading;
+  const isHere = marker.region === region && marker.vmId === vm.id;
+  return marker.cluster === id && isHere ? marker : undefined;
+}
+
+export function listOwnVms(
+  state: SoakState,
+  installation: Installation,
+  inspections = state.inspections(),
+): readonly OwnVm[] {
+  return [...inspections].flatMap(([region, { vms }]) =>
+    vms.flatMap((vm) => {
+      const marker = readOwnMarker(installation, region, vm);
+      const isOwn = marker !== undefined && !state.isUnmanaged(region, vm.id);
+      return isOwn ? [{ region, vm, marker }] : [];
+    }),
+  );
 }
 
 export async function checkInvariants(state: SoakState): Promise<readonly Machine[]> {
-  const inspection = state.region.sim.inspect();
-  const machines = await state.machines();
-  const present = listOwnedMachines(state, inspection.vms);
-  checkNoDuplicateVms(state, present);
-  checkUnmanagedVmsUnchanged(state, inspection);
-  checkEndedMachinesHaveNoVm(state, machines, present);
-  checkDeletionsWereRequested(state, machines, present);
-  state.presentBefore = new Set(present);
-  return machines;
+  const inspections = state.inspections();
+  const all: Machine[] = [];
+  const live: OwnVm[] = [];
+  for (const installation of state.installations) {
+    const own = listOwnVms(state, installation, inspections);
+    const machines = await installation.machines();
+    const present = own.map(({ marker }) => marker.machine);
+    checkNoDuplicateVms(state, present);
+    checkEndedMachinesHaveNoVm(state, installation, { machines, present });
+    checkDeletionsWereAllowed(state, installation, own);
+    checkUnmanagedNodes(state, installation);
+    installation.presentBefore = new Set(present);
+    all.push(...machines);
+    live.push(...own.filter(({ vm }) => vm.running));
+  }
+  checkAddresses(state, live);
+  checkUnmanagedVmsUnchanged(state, inspections);
+  return all;
 }
 
 function checkNoDuplicateVms(state: SoakState, present: readonly string[]): void {
@@ -40,74 +69,150 @@ function checkNoDuplicateVms(state: SoakState, present: readonly string[]): void
   for (const id of doubles) state.reportViolation(`machine ${id} has two VMs`);
 }
 
-export function snapshotVm(inspection: Inspection, vmId: number): string {
-  const vm = inspection.vms.find(({ id }) => id === vmId);
-  const disks = inspection.volumes.filter((volume) => volume.vmId === vmId);
+export function snapshotVm(inspection: Inspection | undefined, vmId: number): string {
+  const vm = inspection?.vms.find(({ id }) => id === vmId);
+  const disks = inspection?.volumes.filter((volume) => volume.vmId === vmId) ?? [];
   return JSON.stringify([vm?.host, vm?.config, disks.map(({ id, size }) => [id, size])]);
 }
 
-function checkUnmanagedVmsUnchanged(state: SoakState, inspection: Inspection): void {
-  for (const [vmId, before] of state.unmanagedVms) {
-    if (snapshotVm(inspection, vmId) === before) continue;
-    state.reportViolation(`unmanaged VM ${vmId} was changed`);
-    state.unmanagedVms.set(vmId, snapshotVm(inspection, vmId));
+function checkUnmanagedVmsUnchanged(
+  state: SoakState,
+  inspections: ReadonlyMap<string, Inspection>,
+): void {
+  for (const [key, before] of state.unmanagedVms) {
+    const [region = '', vmId] = key.split('/');
+    const after = snapshotVm(inspections.get(region), Number(vmId));
+    if (after === before) continue;
+    state.reportViolation(`unmanaged VM ${key} was changed`);
+    state.unmanagedVms.set(key, after);
   }
 }
 
-/** A record may end only after its VM is gone. */
+function checkUnmanagedNodes(state: SoakState, { name, cluster }: Installation): void {
+  const changed = cluster?.findUnmanagedChange();
+  if (changed !== undefined)
+    state.reportViolation(`unmanaged Node ${changed} of installation ${name} was changed`);
+}
+
+/** No two running VMs of a region have the same static address. */
+function checkAddresses(state: SoakState, live: readonly OwnVm[]): void {
+  const holders = new Map<string, number>();
+  for (const { region, vm, marker } of live) {
+    for (const address of marker.addresses) {
+      const other = holders.get(`${region} ${address}`);
+      if (other !== undefined)
+        state.reportViolation(`VMs ${other} and ${vm.id} in ${region} both have ${address}`);
+      holders.set(`${region} ${address}`, vm.id);
+    }
+  }
+}
+
+interface MachinesAndVms {
+  readonly machines: readonly Machine[];
+  readonly present: readonly string[];
+}
+
+/** A record may end only after its VM is gone. An older database may not know the VM. */
 function checkEndedMachinesHaveNoVm(
   state: SoakState,
-  machines: readonly Machine[],
-  present: readonly string[],
+  installation: Installation,
+  { machines, present }: MachinesAndVms,
 ): void {
   for (const { id, phase } of machines) {
     const isOver = phase === 'gone' || phase === 'failed';
-    if (!isOver || state.ended.has(id)) continue;
-    state.ended.add(id);
-    if (present.includes(id) && state.presentBefore.has(id)) {
+    if (!isOver || installation.ended.has(id)) continue;
+    installation.ended.add(id);
+    const wasThere = present.includes(id) && installation.presentBefore.has(id);
+    if (wasThere && !installation.hasReplacedDatabase) {
       state.reportViolation(`machine ${id} is ${phase}, but its VM still exists`);
     }
   }
 }
 
-/** A machine that was ready disappears only after a deletion request or an external deletion. */
-function checkDeletionsWereRequested(
+/** A machine that was ready disappears only after a deletion request, an external deletion or a stated policy. */
+function checkDeletionsWereAllowed(
   state: SoakState,
-  machines: readonly Machine[],
-  present: readonly string[],
+  installation: Installation,
+  own: readonly OwnVm[],
 ): void {
-  for (const { id, phase } of machines) if (phase === 'ready') state.everReady.add(id);
-  for (const id of state.everReady) {
-    if (present.includes(id)) continue;
-    state.everReady.delete(id);
-    if (!state.deletionRequested.has(id))
+  const { everReady, deletionRequested } = installation;
+  for (const { marker } of own) {
+    if (marker.readySinceSeconds !== undefined) everReady.add(marker.machine);
+  }
+  const present = new Set<string>(own.map(({ marker }) => marker.machine));
+  for (const id of everReady) {
+    if (present.has(id)) continue;
+    everReady.delete(id);
+    if (!deletionRequested.has(id) && !installation.isLost(id))
       state.reportViolation(`machine ${id} was deleted without a request`);
   }
 }
 
-/** The site matches the request exactly: `size` ready machines with their VMs, and no leftovers. */
-export async function checkConverged(state: SoakState, size: number): Promise<void> {
-  const { vms, volumes } = state.region.sim.inspect();
-  const present = listOwnedMachines(state, vms).toSorted();
-  const ready = (await state.machines())
-    .filter(({ phase }) => phase === 'ready')
-    .map(({ id }) => String(id))
-    .sort();
-  if (present.length !== size)
-    state.reportViolation(`${present.length} VMs exist, ${size} were requested`);
-  if (present.join() !== ready.join())
-    state.reportViolation('the VMs and the ready machines differ');
-  const isos = volumes.filter(({ content }) => content === 'iso');
-  if (isos.length > 0)
-    state.reportViolation(`${isos.length} seeds were left behind, first: ${isos[0]?.id ?? ''}`);
-  const known = new Set(vms.map(({ id }) => id));
-  const disks = volumes.filter(({ vmId }) => vmId !== undefined && !known.has(vmId));
-  if (disks.length > 0)
-    state.reportViolation(`${disks.length} disks were left behind, first: ${disks[0]?.id ?? ''}`);
-  const addresses = (await state.store.addresses.list()).filter(
-    ({ value }) => value.releasedAt === undefined,
+/** Each pool has exactly the requested size: ready machines with their VMs, Nodes and addresses, and no leftovers. */
+export async function checkConverged(
+  state: SoakState,
+  sizes: ReadonlyMap<Installation, ReadonlyMap<string, number>>,
+): Promise<void> {
+  for (const [installation, byPool] of sizes) {
+    const present = listOwnVms(state, installation).map(({ marker }) => marker.machine);
+    const all = (await installation.machines()).filter(({ phase }) => phase === 'ready');
+    for (const [pool, size] of byPool) {
+      const count = all.filter((machine) => machine.pool === pool).length;
+      if (count !== size)
+        state.reportViolation(`${describe(installation, pool)}: ${count} ready, ${size} requested`);
+    }
+    // A machine whose VM was taken over stays ready until its VM is read again.
+    const ready = all.filter(({ id }) => !installation.takenOver.has(id));
+    if (sortIds(present) !== sortIds(ready.map(({ id }) => id)))
+      state.reportViolation(`${describe(installation)}: the VMs and the ready machines differ`);
+    checkNodes(state, installation, ready);
+    await checkReleasedAddresses(state, installation, ready);
+    installation.hasReplacedDatabase = false;
+  }
+  for (const [region, { vms, volumes }] of state.inspections()) {
+    const known = new Set(vms.map(({ id }) => id));
+    const left = volumes.filter(
+      ({ content, vmId }) => content === 'iso' || (vmId !== undefined && !known.has(vmId)),
+    );
+    if (left.length > 0)
+      state.reportViolation(`${left.length} volumes were left in ${region}, first: ${left[0]?.id}`);
+  }
+}
+
+function describe({ name }: Installation, pool?: string): string {
+  return `installation ${name}${pool === undefined ? '' : `, pool ${pool}`}`;
+}
+
+function sortIds(ids: readonly string[]): string {
+  return ids.toSorted().join();
+}
+
+function checkNodes(state: SoakState, installation: Installation, ready: readonly Machine[]): void {
+  const { cluster, settings, takenOver } = installation;
+  if (cluster === undefined) return;
+  const nodes = [...cluster.machineNodes().keys()].filter((uuid) => !takenOver.has(uuid));
+  const expected = ready.filter(({ pool }) => settings.pools[pool]?.joins === true);
+  if (sortIds(nodes) !== sortIds(expected.map(({ id }) => id))) {
+    state.reportViolation(
+      `${describe(installation)}: ${nodes.length} Nodes of ${expected.length} machines`,
+    );
+  }
+}
+
+async function checkReleasedAddresses(
+  state: SoakState,
+  installation: Installation,
+  ready: readonly Machine[],
+): Promise<void> {
+  const leases = await installation.store.addresses.list();
+  // A VM that was taken over keeps its address.
+  const held = leases.filter(
+    ({ value }) => value.releasedAt === undefined && !installation.takenOver.has(value.machine),
   );
-  if (addresses.length !== size) {
-    state.reportViolation(`${addresses.length} addresses are in use by ${size} machines`);
+  const expected = ready.flatMap(({ placement }) => placement?.addresses ?? []);
+  if (held.length !== expected.length) {
+    state.reportViolation(
+      `${describe(installation)}: ${held.length} addresses in use, ${expected.length} by machines`,
+    );
   }
 }

@@ -1,18 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ten mutations, each of which breaks one rule of the engine by replacing one of its ports. The soak must detect
+// Mutations, each of which breaks one rule of the engine by replacing one of its ports or settings. The soak must detect
 // every one of them.
-import { CLUSTER } from '../../src/fleet/testing/settings.ts';
+import { VMID_LABEL } from '../../src/bootstrap/index.ts';
+import type { FleetSettings } from '../../src/fleet/index.ts';
 import type { Lease } from '../../src/model/lease.ts';
 import type { Machine } from '../../src/model/machine.ts';
-import { formatMarker, readMarker } from '../../src/model/marker.ts';
+import { formatMarker, type Marker, readMarker } from '../../src/model/marker.ts';
+import type { Cluster } from '../../src/ports/cluster.ts';
 import { NotFound, PvescalerError } from '../../src/ports/errors.ts';
 import type { Hypervisor, VmConfig } from '../../src/ports/hypervisor.ts';
 import type { Collection, Store, Versioned } from '../../src/ports/store.ts';
 
+/** Whose port is replaced. */
+interface PortOwner {
+  /** Id of the installation. */
+  readonly installation: string;
+  /** The connections to all regions, unchanged. */
+  readonly regions: ReadonlyMap<string, Hypervisor>;
+  readonly region: string;
+}
+
 export interface Mutation {
   readonly store?: (store: Store) => Store;
-  readonly hypervisor?: (hypervisor: Hypervisor) => Hypervisor;
+  readonly hypervisor?: (hypervisor: Hypervisor, owner: PortOwner) => Hypervisor;
+  readonly cluster?: (cluster: Cluster) => Cluster;
+  readonly settings?: (settings: FleetSettings) => FleetSettings;
   readonly lease?: (lease: Lease) => Lease;
+  /** Earlier seeds are known not to detect it. */
+  readonly firstSeed?: number;
 }
 
 /** A proxy that replaces some members; all others keep their own `this`. */
@@ -61,15 +76,77 @@ function dropWriteFence(store: Store): Store {
 }
 
 /** The VM id and the cluster in a marker are not checked, so copies count as owned. */
-function acceptAnyMarker(hypervisor: Hypervisor): Hypervisor {
+function acceptAnyMarker(hypervisor: Hypervisor, { installation }: PortOwner): Hypervisor {
+  return changeMarkers(hypervisor, (marker, { vmId }) => ({
+    ...marker,
+    cluster: installation,
+    vmId,
+  }));
+}
+
+/** VMs of other installations count as owned. */
+function acceptAnyInstallation(hypervisor: Hypervisor, { installation }: PortOwner): Hypervisor {
+  return changeMarkers(hypervisor, (marker) => ({ ...marker, cluster: installation }));
+}
+
+function changeMarkers(
+  hypervisor: Hypervisor,
+  change: (marker: Marker, config: VmConfig) => Marker,
+): Hypervisor {
   const forged = (config: VmConfig): VmConfig => {
     const reading = readMarker(config.description);
     if (reading.kind !== 'marked') return config;
-    const marker = { ...reading.marker, cluster: CLUSTER, vmId: config.vmId };
+    const marker = change(reading.marker, config);
     return { ...config, description: formatMarker(marker), smbiosUuid: marker.machine };
   };
   return override(hypervisor, {
     vmConfig: async (vm, options) => forged(await hypervisor.vmConfig(vm, options)),
+  });
+}
+
+/** VMs whose marker names another region count as owned. */
+function acceptAnyRegion(hypervisor: Hypervisor, { region }: PortOwner): Hypervisor {
+  return changeMarkers(hypervisor, (marker) => ({ ...marker, region }));
+}
+
+/** Every region is seen as the first one. */
+function viewFirstRegion(hypervisor: Hypervisor, { regions, region }: PortOwner): Hypervisor {
+  const [first = hypervisor] = regions.values();
+  return override(hypervisor, {
+    view: async (options) => ({ ...(await first.view(options)), region }),
+  });
+}
+
+/** Seeds of other installations count as owned. */
+function acceptAnySeed(hypervisor: Hypervisor, { installation }: PortOwner): Hypervisor {
+  const own = `pvescaler_${installation}_`;
+  return override(hypervisor, {
+    volumes: async (...args) => {
+      const volumes = await hypervisor.volumes(...args);
+      return volumes.map((volume) => ({
+        ...volume,
+        name: volume.name.replace(/^pvescaler_[^_]+_/, own),
+      }));
+    },
+  });
+}
+
+/** Nodes are never deleted. */
+function keepNodes(cluster: Cluster): Cluster {
+  return override(cluster, { deleteNode: () => Promise.resolve() });
+}
+
+/** Every Node counts as a Node of a machine. */
+function acceptAnyNode(cluster: Cluster): Cluster {
+  const labels = { [VMID_LABEL]: '1250', 'autoscaler.proxmox/group': 'workers' };
+  return override(cluster, {
+    view: async () => {
+      const view = await cluster.view();
+      return {
+        ...view,
+        nodes: view.nodes.map((node) => ({ ...node, labels: { ...labels, ...node.labels } })),
+      };
+    },
   });
 }
 
@@ -160,11 +237,32 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'the lease is not fenced': {
     store: dropWriteFence,
     lease: (lease) => ({ ...lease, expiresAt: Number.MAX_SAFE_INTEGER }),
+    firstSeed: 9,
   },
-  'a read error counts as a deleted VM': { hypervisor: treatErrorAsNotFound },
+  'a read error counts as a deleted VM': { hypervisor: treatErrorAsNotFound, firstSeed: 10 },
   'unknown VMs are not adopted': { hypervisor: hideUnknownVms },
-  'a creation with a lost response is repeated': { hypervisor: retryCreationWithNewId },
+  'a creation with a lost response is repeated': {
+    hypervisor: retryCreationWithNewId,
+    firstSeed: 9,
+  },
   'seeds are not deleted': { hypervisor: keepSeeds },
   'deletion is not marked': { hypervisor: skipDeletionMark },
   'addresses are not released': { store: keepAddresses },
+  'VMs of other installations count as owned': { hypervisor: acceptAnyInstallation },
+  'VMs of other regions count as owned': { hypervisor: acceptAnyRegion },
+  'seeds of other installations count as owned': { hypervisor: acceptAnySeed },
+  'every region is seen as the first one': { hypervisor: viewFirstRegion },
+  'Nodes are not deleted': { cluster: keepNodes },
+  'every Node counts as owned': { cluster: acceptAnyNode },
+  'any number of machines may be deleted as lost': {
+    firstSeed: 7,
+    settings: (settings) => ({
+      ...settings,
+      guards: { maxTotalUnreadyPercentage: 100, okTotalUnreadyCount: 100 },
+    }),
+  },
+  'a missing Node counts as lost at once': {
+    firstSeed: 10,
+    settings: (settings) => ({ ...settings, nodeLostAfterMs: 0 }),
+  },
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the engine through virtual days with faults, crashes and external changes.
+// Runs the engine through virtual hours with faults, crashes, clock jumps and external changes.
 // Usage: npm run soak -- [--seeds N] [--seed S] [--jobs J] [--json]
 //   --seed  first of N consecutive seeds; `--seeds 1 --seed S` replays one seed exactly
 import { type ChildProcess, fork } from 'node:child_process';
@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { formatCoverageTable, listEmptyCells, mergeCoverage } from './coverage.ts';
+import { formatCoverageTable, formatFeatures, listEmptyCells, mergeCoverage } from './coverage.ts';
 import type { SeedResult } from './scenario.ts';
 
 /** With fewer seeds the coverage table may have empty cells. */
@@ -71,9 +71,10 @@ function runSeeds(seeds: readonly number[], jobs: number): Promise<readonly Seed
 }
 
 function report(results: readonly SeedResult[]): void {
-  const coverage = mergeCoverage(results);
+  const coverage = mergeCoverage(results.map((result) => result.coverage));
+  const exercised = mergeCoverage(results.map((result) => result.exercised));
   const failed = results.filter(({ violations }) => violations.length > 0);
-  const empty = results.length >= MIN_SEEDS_FOR_COVERAGE ? listEmptyCells(coverage) : [];
+  const empty = results.length >= MIN_SEEDS_FOR_COVERAGE ? listEmptyCells(coverage, exercised) : [];
   const passed = results.length - failed.length;
   const numFailedTests = failed.length + empty.length;
   mkdirSync(join(root, '.test-results'), { recursive: true });
@@ -81,8 +82,9 @@ function report(results: readonly SeedResult[]): void {
     join(root, '.test-results', 'soak.json'),
     `${JSON.stringify({ numPassedTests: passed, numFailedTests })}\n`,
   );
-  if (options.json) console.log(JSON.stringify({ results, coverage, empty }));
+  if (options.json) console.log(JSON.stringify({ results, coverage, exercised, empty }));
   print(`faults by phase of the machine they hit:\n${formatCoverageTable(coverage)}`);
+  print(`features:\n${formatFeatures(exercised)}`);
   for (const cell of empty) print(`not covered: ${cell}`);
   print(`${passed} passed, ${numFailedTests} failed`);
   process.exitCode = numFailedTests === 0 ? 0 : 1;

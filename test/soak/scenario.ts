@@ -1,59 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-// One seed: a virtual day of scaling requests, faults, crashes, stalls and external changes; then the pool settles
-// without faults, and is scaled to zero.
+// One seed: virtual hours of scaling requests, faults, crashes, stalls, clock jumps and external changes; then the pools
+// settle without faults, and are scaled to zero.
+import type { PassReport } from '../../src/fleet/index.ts';
 import type { CrashPoint } from '../../src/fleet/testing/crashing-process.ts';
 import type { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { applyExternalChange, cleanUpSite, deleteImages } from './external-changes.ts';
+import { runHungHost, runRestore } from './episodes.ts';
+import {
+  applyClusterFault,
+  applyExternalChange,
+  cleanUpSite,
+  deleteImages,
+  jumpWallClock,
+  repairSite,
+} from './external-changes.ts';
 import { PHASES, pick, pickFault } from './faults.ts';
+import type { CrashKind, Installation } from './installation.ts';
 import { checkConverged } from './invariants.ts';
 import type { Mutation } from './mutations.ts';
-import { SoakEnvironment, type SoakProcess } from './soak-environment.ts';
-import { BUSY_MS } from './soak-settings.ts';
+import { SoakEnvironment } from './soak-environment.ts';
+import { BUSY_MS, type SeedFeatures } from './soak-settings.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
+const DAY_MS = 6 * HOUR_MS;
 const IDLE_MS = 10 * MINUTE_MS;
-const DRIVE_MS = 10 * MINUTE_MS;
-/** Small pools are often scaled to zero; large pools have several machines in progress at the same time. */
-const MAX_POOL_SIZES = [4, 2];
+const DRIVE_MS = 5 * MINUTE_MS;
+const JUMP_EVERY_STEPS = 60;
+const ROLLED_BACK_IN_PART = 'database rolled back while a host is down';
+export const OUTAGE = 'no process for a while';
 
-type EventKind = 'scale' | 'fault' | 'crash' | 'stall' | 'external-change' | 'clean-up' | 'settle';
+const EVENTS_PER_DAY = {
+  scale: 40,
+  fault: 24,
+  crash: 5,
+  stall: 2,
+  'external-change': 8,
+  'cluster-fault': 3,
+  'clock-jump': 2,
+  'hung-host': 1,
+  outage: 1,
+  restore: 1,
+  'clean-up': 16,
+  settle: 1,
+};
+type EventKind = keyof typeof EVENTS_PER_DAY;
 
 interface PlannedEvent {
   readonly at: number;
   readonly kind: EventKind;
 }
 
-const EVENTS_PER_DAY: Readonly<Record<EventKind, number>> = {
-  scale: 204,
-  fault: 60,
-  crash: 8,
-  stall: 6,
-  'external-change': 12,
-  'clean-up': 72,
-  settle: 2,
+const FAULT_BURST_FACTOR = 4;
+const DISRUPTIONS: readonly EventKind[] = ['fault', 'crash', 'stall', 'external-change'];
+const OPTIONAL_EVENTS: Partial<Record<EventKind, keyof SeedFeatures>> = {
+  'cluster-fault': 'kubernetes',
+  'clock-jump': 'clockJumps',
+  'hung-host': 'hungHost',
 };
 
-/** Every ninth seed has a fault burst: five times as many disruptions, so that they overlap. */
-const FAULT_BURST_EVERY_SEEDS = 9;
-const FAULT_BURST_FACTOR = 5;
-const DISRUPTIONS: readonly EventKind[] = ['fault', 'crash', 'stall', 'external-change'];
-
-function planDay(random: SeededRandom, seed: number): readonly PlannedEvent[] {
-  const isFaultBurst = seed % FAULT_BURST_EVERY_SEEDS === 0;
-  const countPerDay = (kind: EventKind) =>
-    EVENTS_PER_DAY[kind] * (isFaultBurst && DISRUPTIONS.includes(kind) ? FAULT_BURST_FACTOR : 1);
-  const counts = Object.keys(EVENTS_PER_DAY).map(
-    (kind) => [kind, countPerDay(kind as EventKind)] as const,
-  );
-  const events = counts.flatMap(([kind, count]) =>
-    Array.from({ length: count }, (_, at) => ({
-      kind: kind as EventKind,
+function planDay(random: SeededRandom, features: SeedFeatures): readonly PlannedEvent[] {
+  const kinds = Object.keys(EVENTS_PER_DAY) as EventKind[];
+  const countOf = (kind: EventKind): number => {
+    const feature = OPTIONAL_EVENTS[kind];
+    if (feature !== undefined && !features[feature]) return 0;
+    const isMultiplied = features.faultBurst && DISRUPTIONS.includes(kind);
+    return EVENTS_PER_DAY[kind] * (isMultiplied ? FAULT_BURST_FACTOR : 1);
+  };
+  const events = kinds.flatMap((kind) => {
+    const count = countOf(kind);
+    return Array.from({ length: count }, (_, at) => ({
+      kind,
       at: Math.floor(((at + random.fraction()) * DAY_MS) / count),
-    })),
-  );
+    }));
+  });
   return events.toSorted((a, b) => a.at - b.at);
 }
 
@@ -61,6 +81,8 @@ export interface SeedResult {
   readonly seed: number;
   readonly violations: readonly string[];
   readonly coverage: Readonly<Record<string, number>>;
+  /** How often each feature was exercised. */
+  readonly exercised: Readonly<Record<string, number>>;
   readonly counts: Readonly<Record<string, number>>;
   readonly hash: string;
 }
@@ -70,11 +92,13 @@ export async function runSeed(seed: number, mutation: Mutation = {}): Promise<Se
   Error.stackTraceLimit = 0;
   const run = new SeedRun(new SoakEnvironment(seed, mutation));
   await run.run();
-  const { violations, coverage, hash, faultCount, externalChangeCount } = run.environment;
+  const { violations, coverage, exercised, hash, faultCount, externalChangeCount } =
+    run.environment;
   return {
     seed,
     violations,
     coverage: Object.fromEntries(coverage),
+    exercised: Object.fromEntries(exercised),
     counts: {
       scalings: run.scalings,
       faults: faultCount,
@@ -86,190 +110,284 @@ export async function runSeed(seed: number, mutation: Mutation = {}): Promise<Se
   };
 }
 
-class SeedRun {
+export class SeedRun {
   readonly environment: SoakEnvironment;
   scalings = 0;
   crashes = 0;
-  readonly #start: number;
-  #process: SoakProcess;
-  #losesDatabaseOnCrash = false;
-  #willCrash = false;
 
   constructor(environment: SoakEnvironment) {
     this.environment = environment;
-    this.#start = environment.now;
-    this.#process = environment.startProcess();
   }
 
   get hours(): number {
-    return Math.floor((this.environment.now - this.#start) / HOUR_MS);
+    return Math.floor(this.environment.now / HOUR_MS);
+  }
+
+  get hasFailed(): boolean {
+    return this.environment.violations.length > 0;
   }
 
   async run(): Promise<void> {
-    for (const event of planDay(this.environment.random, this.environment.seed)) {
-      await this.#runUntil(this.#start + event.at);
+    const { environment } = this;
+    this.#countPermanentFeatures();
+    for (const event of planDay(environment.random, environment.features)) {
+      await this.runUntil(event.at);
+      if (this.hasFailed) return;
       await this.#apply(event.kind);
-      if (this.environment.violations.length > 0) return;
     }
-    await this.#runUntil(this.#start + DAY_MS);
-    await this.#settle(this.#pickSize());
-    await this.#settle(0);
-    this.#checkIntensity();
+    await this.runUntil(DAY_MS);
+    await this.#settle((max) => environment.random.integer(max + 1));
+    await this.#settle(() => 0);
+    if (!this.hasFailed) this.#checkIntensity();
+  }
+
+  #countPermanentFeatures(): void {
+    const { environment } = this;
+    const { edge, kubernetes, secondInstallation, faultBurst } = environment.features;
+    for (const [name, isThere] of Object.entries({
+      'two regions': edge,
+      Kubernetes: kubernetes,
+      'two installations': secondInstallation,
+      'fault burst': faultBurst,
+    })) {
+      if (isThere) environment.countFeature(name);
+    }
+    for (const { settings } of environment.installations) {
+      for (const { source, network } of Object.values(settings.pools)) {
+        const clone = source.kind === 'template' ? ` (${source.clone} clone)` : '';
+        environment.countFeature(`pool from ${source.kind}${clone}`);
+        environment.countFeature(`pool with ${network.v4.kind} addresses`);
+      }
+    }
   }
 
   /** A seed with too few events proves nothing. */
   #checkIntensity(): void {
     const { faultCount, externalChangeCount } = this.environment;
     const isFull =
-      this.scalings >= 200 && faultCount >= 20 && this.crashes >= 5 && externalChangeCount > 0;
-    if (isFull && this.hours >= 24) return;
+      this.scalings >= 40 && faultCount >= 2 && this.crashes >= 2 && externalChangeCount > 0;
+    if (isFull && this.hours >= 6) return;
     this.environment.reportViolation(
       `the seed has too few events: ${this.scalings} scalings, ${faultCount} faults, ${this.crashes} crashes`,
     );
   }
 
-  async #runUntil(at: number): Promise<void> {
+  async runUntil(at: number): Promise<void> {
     const { environment } = this;
-    while (environment.now < at && environment.violations.length === 0) {
-      const isBusy = await this.#runPass();
+    while (environment.now < at && !this.hasFailed) {
+      const isBusy = await this.runPasses();
       const pauseMs = Math.min(isBusy ? BUSY_MS : IDLE_MS, Math.max(0, at - environment.now));
-      await environment.region.clock.advance(pauseMs);
+      await environment.clock.advance(pauseMs);
     }
   }
 
   /** Returns whether work is in progress. */
-  async #runPass(): Promise<boolean> {
-    const outcome = await this.environment.runPass(this.#process);
-    if (outcome === 'crashed') await this.#handleCrash();
-    if (outcome === undefined || outcome === 'crashed') return true;
-    return outcome.inProgress > 0 || outcome.undecided.length > 0;
+  async runPasses(): Promise<boolean> {
+    let isBusy = false;
+    for (const [installation, outcome] of await this.environment.runPasses()) {
+      if (outcome === 'crashed') await this.#handleCrash(installation);
+      isBusy ||= isInProgress(outcome);
+    }
+    return isBusy;
   }
 
-  async #handleCrash(): Promise<void> {
+  async #handleCrash(installation: Installation): Promise<void> {
     const { environment } = this;
-    const row = this.#losesDatabaseOnCrash ? 'database-lost' : 'crash';
+    const { random } = environment;
+    const kind = this.#replaceDatabase(installation);
     this.crashes += 1;
-    for (const { phase } of await environment.machines()) {
-      if (PHASES.some((one) => one === phase)) environment.countFault(row, phase);
+    for (const { phase } of await installation.machines()) {
+      if (PHASES.some((one) => one === phase)) environment.countFault(kind, phase);
     }
-    environment.log(row);
-    if (this.#losesDatabaseOnCrash) environment.loseDatabase();
+    environment.log(`${installation.name}: ${kind}`);
     // In one of three cases the recovery crashes too.
-    if (environment.random.integer(3) === 0) return this.#startCrashingProcess();
-    this.#willCrash = false;
-    this.#process = environment.startProcess();
+    if (random.integer(3) === 0) this.#startCrashingProcess(installation);
+    else this.startProcess(installation);
+  }
+
+  /** Returns what happened to the database at the crash. */
+  #replaceDatabase(installation: Installation): CrashKind {
+    const { nextCrash = 'crash' } = installation;
+    const { random } = this.environment;
+    if (nextCrash === 'database-lost') installation.loseDatabase();
+    else if (nextCrash === 'crash' || !installation.rollBack((count) => random.integer(count)))
+      return 'crash';
+    if (nextCrash === 'database-rolled-back' && !this.environment.isEnabled(ROLLED_BACK_IN_PART)) {
+      this.#clearFaults();
+      cleanUpSite(this.environment);
+    }
+    // Other processes of the installation are stopped while its database is replaced.
+    this.environment.killProcesses(installation);
+    return nextCrash;
+  }
+
+  startProcess(installation: Installation): void {
+    installation.nextCrash = undefined;
+    installation.process = this.environment.startProcess(installation);
   }
 
   async #apply(kind: EventKind): Promise<void> {
     const { environment } = this;
-    if (kind === 'scale') await this.#scale();
-    else if (kind === 'fault') this.#injectFault();
-    else if (kind === 'crash') await this.#scheduleCrash();
-    else if (kind === 'stall') await this.#stallProcess();
-    else if (kind === 'external-change') applyExternalChange(environment);
-    else if (kind === 'clean-up') cleanUpSite(environment);
-    else await this.#settle(this.#pickSize());
-  }
-
-  #pickSize(): number {
-    const { random, seed } = this.environment;
-    return random.integer((MAX_POOL_SIZES[Math.floor(seed / 4) % MAX_POOL_SIZES.length] ?? 0) + 1);
+    const installation = pick(environment.random, environment.installations);
+    const handlers: Record<EventKind, () => Promise<void> | void> = {
+      scale: () => this.#scale(),
+      fault: () => this.#injectFault(),
+      crash: () => this.#scheduleCrash(installation),
+      stall: () => this.#stallProcess(installation),
+      'external-change': () => applyExternalChange(environment),
+      'cluster-fault': () => applyClusterFault(environment),
+      'clock-jump': () => jumpWallClock(environment),
+      'hung-host': () => runHungHost(this),
+      outage: () => this.#beginOutage(installation),
+      restore: () => runRestore(this),
+      'clean-up': () => cleanUpSite(environment),
+      settle: () => this.#settle((max) => environment.random.integer(max + 1)),
+    };
+    await handlers[kind]();
   }
 
   async #scale(): Promise<void> {
+    const { random, installations } = this.environment;
+    const installation = pick(random, installations);
+    const pool = pick(random, installation.pools);
+    await this.scaleTo(installation, pool, random.integer(installation.maxSizeOf(pool) + 1));
+    if (random.integer(3) === 0) installation.backUp();
+  }
+
+  async scaleTo(installation: Installation, pool: string, size: number): Promise<void> {
     this.scalings += 1;
-    await this.environment.scaleTo(this.#pickSize());
+    await this.environment.scaleTo(installation, pool, size);
   }
 
   #injectFault(): void {
     const { environment } = this;
-    const { row, column, rules } = pickFault(environment.random);
+    const { random } = environment;
+    const { row, column, rules } = pickFault(random);
     if (column === 'placed') deleteImages(environment);
+    const { sim } = pick(random, [...environment.regions.values()]);
     for (const rule of rules) {
       environment.faultNames.set(rule, row);
-      environment.region.sim.faults.add(rule);
+      sim.faults.add(rule);
     }
   }
 
   /** Lets the process crash soon. A process that was to crash and has not crashed yet is replaced now. */
-  async #scheduleCrash(): Promise<void> {
-    if (this.#willCrash) await this.#handleCrash();
-    this.#startCrashingProcess();
-    if (this.environment.random.integer(2) === 0) await this.#runDriver();
+  async #scheduleCrash(installation: Installation): Promise<void> {
+    if (installation.nextCrash !== undefined) await this.#handleCrash(installation);
+    this.#startCrashingProcess(installation);
+    if (this.environment.random.integer(2) !== 0) return;
+    await this.#scale();
+    await this.runDrivers(DRIVE_MS);
   }
 
-  #startCrashingProcess(): void {
-    const { random } = this.environment;
+  #startCrashingProcess(installation: Installation): void {
+    const { environment } = this;
+    const { random } = environment;
     const kind = pick(random, ['write', 'unseen', 'seen'] as const);
     const crashPoint: CrashPoint = { kind, number: 1 + random.integer(kind === 'write' ? 25 : 8) };
-    this.#losesDatabaseOnCrash = random.integer(3) === 0;
-    this.#willCrash = true;
-    this.#process = this.environment.startProcess(crashPoint);
+    const kinds: readonly CrashKind[] = ['crash', 'database-lost', 'database-rolled-back'];
+    const nextCrash = pick(random, kinds);
+    installation.nextCrash = environment.isEnabled(nextCrash) ? nextCrash : 'crash';
+    installation.process = environment.startProcess(installation, crashPoint);
   }
 
-  /** Runs the driver loop for a while, then stops it: immediately, or after the current pass. */
-  async #runDriver(): Promise<void> {
+  /** Runs the driver loop of each installation for a while, then stops them: immediately, or after the current pass. */
+  async runDrivers(
+    forMs: number,
+    onStep: () => Promise<void> | void = () => undefined,
+  ): Promise<void> {
     const { environment } = this;
-    await this.#scale();
+    const { random, clock } = environment;
     const [stop, finish] = [new AbortController(), new AbortController()];
-    const driving = environment.runDriver(this.#process, {
-      signal: stop.signal,
-      finish: finish.signal,
+    const signals = { signal: stop.signal, finish: finish.signal };
+    const driving = environment.active.map(async (one) => {
+      const process = (one.process ??= environment.startProcess(one));
+      return [one, await environment.runDriver(process, signals)] as const;
     });
-    const state = { isOver: false };
-    const end = () => {
-      state.isOver = true;
-    };
-    driving.then(end, end);
-    const until = environment.now + DRIVE_MS;
-    while (!state.isOver && environment.now < until && environment.violations.length === 0) {
-      await environment.region.clock.advance(1 + environment.random.integer(BUSY_MS));
+    const until = environment.now + forMs;
+    while (environment.now < until && !this.hasFailed) {
+      await clock.advance(1 + random.integer(BUSY_MS));
       await environment.checkInvariants();
+      await onStep();
+      if (environment.features.clockJumps && random.integer(JUMP_EVERY_STEPS) === 0)
+        jumpWallClock(environment);
     }
-    pick(environment.random, [stop, finish]).abort();
-    const outcome = await environment.advanceUntilSettled(driving);
-    environment.log(`driver loop ended: ${outcome}`);
+    pick(random, [stop, finish]).abort();
+    const outcomes = await environment.advanceUntilSettled(Promise.all(driving));
     await environment.checkInvariants();
-    if (outcome === 'crashed') await this.#handleCrash();
+    for (const [installation, outcome] of outcomes) {
+      environment.log(`${installation.name}: driver loop ended: ${outcome}`);
+      if (outcome === 'crashed') await this.#handleCrash(installation);
+    }
+  }
+
+  /** No process runs for a while. Time goes on, and so do guests, tasks and people. */
+  #beginOutage(installation: Installation): void {
+    const { environment } = this;
+    const forMs = (5 + environment.random.integer(60)) * MINUTE_MS;
+    environment.log(`${installation.name}: no process for ${Math.round(forMs / SECOND_MS)} s`);
+    environment.countFeature(OUTAGE);
+    installation.pausedUntil = environment.now + forMs;
+    this.startProcess(installation);
   }
 
   /** Stalls the process in the middle of a pass until after its lease has expired; it resumes beside its successor. */
-  async #stallProcess(): Promise<void> {
+  async #stallProcess(installation: Installation): Promise<void> {
     const { environment } = this;
-    const stalled = this.#process;
+    const { random, clock } = environment;
+    const stalled = installation.process;
     await this.#scale();
-    await this.#runUntil(environment.now + (2 + environment.random.integer(20)) * SECOND_MS);
-    if (this.#process !== stalled || environment.violations.length > 0) return;
-    stalled.stall = { callsLeft: 1 + environment.random.integer(5), ms: 6 * MINUTE_MS };
-    void environment.reconcileOnce(stalled).then(
+    await this.runUntil(environment.now + (2 + random.integer(20)) * SECOND_MS);
+    if (stalled === undefined || installation.process !== stalled || this.hasFailed) return;
+    stalled.stall = { callsLeft: 1 + random.integer(5), ms: 6 * MINUTE_MS };
+    void environment.reconcileOnce(installation, stalled).then(
       () => environment.log('the stalled pass finished'),
       (error: unknown) => environment.log(`the stalled pass failed: ${String(error)}`),
     );
-    await environment.region.clock.advance(30 * SECOND_MS);
-    if (this.#willCrash) this.#startCrashingProcess();
-    else this.#process = environment.startProcess();
+    if (environment.features.clockJumps) jumpWallClock(environment);
+    await clock.advance(30 * SECOND_MS);
+    if (installation.nextCrash === undefined) this.startProcess(installation);
+    else this.#startCrashingProcess(installation);
   }
 
-  /** Without further faults the site must reach exactly the requested size. */
-  async #settle(size: number): Promise<void> {
+  /** Without further faults each pool must reach exactly the requested size. */
+  async #settle(pickSize: (max: number) => number): Promise<void> {
     const { environment } = this;
-    environment.region.sim.faults.clear();
-    for (let attempt = 0; attempt < 4; attempt += 1) {
+    const sizes = new Map(
+      environment.installations.map((one) => [
+        one,
+        new Map(one.pools.map((pool) => [pool, pickSize(one.maxSizeOf(pool))])),
+      ]),
+    );
+    this.#clearFaults();
+    for (const installation of environment.installations) installation.pausedUntil = 0;
+    for (let attempt = 0; attempt < 4 && !this.hasFailed; attempt += 1) {
       cleanUpSite(environment);
+      await repairSite(environment);
       await this.#runUntilIdle();
-      await environment.scaleTo(size);
+      for (const [installation, byPool] of sizes) {
+        for (const [pool, size] of byPool) await environment.scaleTo(installation, pool, size);
+      }
     }
     await this.#runUntilIdle();
     environment.needsCleanup = false;
-    await checkConverged(environment, size);
+    if (!this.hasFailed) await checkConverged(environment, sizes);
+  }
+
+  #clearFaults(): void {
+    for (const { sim } of this.environment.regions.values()) sim.faults.clear();
   }
 
   async #runUntilIdle(): Promise<void> {
     let idlePasses = 0;
-    for (let pass = 0; pass < 120 && idlePasses < 2; pass += 1) {
-      idlePasses = (await this.#runPass()) ? 0 : idlePasses + 1;
-      await this.environment.region.clock.advance(idlePasses > 0 ? 6 * MINUTE_MS : BUSY_MS);
-      if (this.environment.violations.length > 0) return;
+    for (let pass = 0; pass < 120 && idlePasses < 2 && !this.hasFailed; pass += 1) {
+      idlePasses = (await this.runPasses()) ? 0 : idlePasses + 1;
+      await this.environment.clock.advance(idlePasses > 0 ? 6 * MINUTE_MS : BUSY_MS);
     }
   }
+}
+
+function isInProgress(outcome: PassReport | 'crashed' | undefined): boolean {
+  if (outcome === undefined || outcome === 'crashed') return true;
+  return outcome.inProgress > 0 || outcome.undecided.length > 0;
 }

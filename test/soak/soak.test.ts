@@ -18,30 +18,31 @@ function runUnmutatedSeed(seed: number): Promise<SeedResult> {
 
 describe('a soak seed', () => {
   it(
-    'runs a full day without a violation and repeats exactly',
+    'runs six hours without a violation and repeats exactly',
     async () => {
-      const first = await runSeed(10);
+      const first = await runUnmutatedSeed(1);
       expect(first.violations).toEqual([]);
-      expect(first.counts['scalings']).toBeGreaterThanOrEqual(200);
-      expect(first.counts['faults']).toBeGreaterThanOrEqual(20);
-      expect(first.counts['crashes']).toBeGreaterThanOrEqual(5);
-      expect(first.counts['hours']).toBeGreaterThanOrEqual(24);
-      expect((await runSeed(10)).hash).toBe(first.hash);
-      expect((await runSeed(11)).hash).not.toBe(first.hash);
+      expect(first.counts['scalings']).toBeGreaterThanOrEqual(40);
+      expect(first.counts['faults']).toBeGreaterThanOrEqual(2);
+      expect(first.counts['crashes']).toBeGreaterThanOrEqual(2);
+      expect(first.counts['hours']).toBeGreaterThanOrEqual(6);
+      expect((await runSeed(1)).hash).toBe(first.hash);
+      expect((await runUnmutatedSeed(2)).hash).not.toBe(first.hash);
     },
     TIMEOUT_MS,
   );
 });
 
 describe('the soak', () => {
-  it('has ten mutations', () => {
-    expect(Object.keys(MUTATIONS)).toHaveLength(10);
+  it('has mutations', () => {
+    expect(Object.keys(MUTATIONS)).toHaveLength(18);
   });
 
   it.each(Object.entries(MUTATIONS))(
     'detects the mutation: %s',
     async (_name, mutation) => {
-      for (let seed = 1; seed <= MAX_SEEDS; seed += 1) {
+      const { firstSeed = 1 } = mutation;
+      for (let seed = firstSeed; seed <= MAX_SEEDS; seed += 1) {
         const { violations } = await runSeed(seed, mutation);
         if (violations.length === 0) continue;
         expect(violations.join()).not.toContain('too few events');

@@ -7,7 +7,7 @@ async function runSeedSafely(seed: number): Promise<SeedResult> {
     return await runSeed(seed);
   } catch (error) {
     const violations = [`the seed could not be run: ${String(error)}`];
-    return { seed, violations, coverage: {}, counts: {}, hash: '' };
+    return { seed, violations, coverage: {}, exercised: {}, counts: {}, hash: '' };
   }
 }
 

@@ -25,7 +25,7 @@ export const MUTATING_HYPERVISOR_CALLS = [
 ] as const satisfies readonly (keyof Hypervisor)[];
 
 /** Calls that change something in Kubernetes. */
-const MUTATING_CLUSTER_CALLS = [
+export const MUTATING_CLUSTER_CALLS = [
   'changeNode',
   'declareNode',
   'deleteNode',
