@@ -55,10 +55,6 @@ function handleOtherVm(
   }
 }
 
-function isKnownMissing({ state }: ReconcileContext, { id, missingSince }: Machine): boolean {
-  return missingSince !== undefined || state.missingSince.has(id);
-}
-
 /** Whether a ready machine needs no work, by the views alone. Called for every machine in every pass. */
 export function isSettled(context: ReconcileContext, machine: Machine): boolean {
   if (machine.phase !== 'ready' || machine.seedVolume !== undefined) return false;
