@@ -80,7 +80,7 @@ describe('the journal of a machine', () => {
         kind: 'did',
         subject: { pool: 'workers' },
         reason: 'MachinesRequested',
-        message: 'create 1 machines of pool workers, requested by test: requested by a test',
+        message: 'create 1 machine of pool workers, requested by test: requested by a test',
         numbers: { machines: 1 },
       },
       {
@@ -107,7 +107,7 @@ describe('the journal of a machine', () => {
         kind: 'did',
         subject: { pool: 'workers' },
         reason: 'DeletionRequested',
-        message: 'delete 1 machines of pool workers, requested by test: requested by a test',
+        message: 'delete 1 machine of pool workers, requested by test: requested by a test',
         numbers: { machines: 1 },
       },
       {
@@ -138,7 +138,7 @@ describe('the journal of a machine', () => {
     const subject = { pool: 'workers', machine: machine!.id, host, region };
     const entries = (await testFleet.store.journal.read()).slice(-3);
     const backedOff =
-      'pool workers creates no machine for 60 s after 1 failures in a row: no such bridge';
+      'pool workers creates no machine for 60 s after 1 failure in a row: no such bridge';
     const removed = `${name} failed and was removed: no such bridge`;
     expect(entries.map(({ at: _at, sequence: _sequence, ...entry }) => entry)).toEqual([
       {
