@@ -124,20 +124,24 @@ function letter(code: string): string {
 
 export function renderAdmissionManifest(): string {
   const name = 'pvescaler-bootstrap-tokens';
-  const seconds = MAX_BOOTSTRAP_TOKEN_MS / 1_000;
+  return documents([
+    ...policy(name, ['CREATE', 'UPDATE'], creationChecks()),
+    ...policy('pvescaler-bootstrap-token-deletion', ['DELETE'], deletionChecks()),
+    ...rolesWithPolicy(name),
+  ]);
+}
+
+function policy(name: string, operations: readonly string[], checks: object): readonly object[] {
   const user = `system:serviceaccount:${SERVICE_ACCOUNT.namespace}:${SERVICE_ACCOUNT.name}`;
-  const policy = (policyName: string, operations: readonly string[], checks: object) => [
+  const rule = { apiGroups: [''], apiVersions: ['v1'], operations, resources: ['secrets'] };
+  return [
     {
       apiVersion: ADMISSION,
       kind: 'ValidatingAdmissionPolicy',
-      metadata: { name: policyName, labels: LABELS },
+      metadata: { name, labels: LABELS },
       spec: {
         failurePolicy: 'Fail',
-        matchConstraints: {
-          resourceRules: [
-            { apiGroups: [''], apiVersions: ['v1'], operations, resources: ['secrets'] },
-          ],
-        },
+        matchConstraints: { resourceRules: [rule] },
         matchConditions: [
           { name: 'by-pvescaler', expression: `request.userInfo.username == '${user}'` },
         ],
@@ -147,51 +151,55 @@ export function renderAdmissionManifest(): string {
     {
       apiVersion: ADMISSION,
       kind: 'ValidatingAdmissionPolicyBinding',
-      metadata: { name: policyName, labels: LABELS },
-      spec: { policyName, validationActions: ['Deny'] },
+      metadata: { name, labels: LABELS },
+      spec: { policyName: name, validationActions: ['Deny'] },
     },
   ];
-  return documents([
-    ...policy(name, ['CREATE', 'UPDATE'], {
-      variables: VARIABLES,
-      validations: [
-        {
-          expression:
-            "object.metadata.namespace == 'kube-system' && object.type == 'bootstrap.kubernetes.io/token'",
-          message: 'pvescaler creates bootstrap tokens in kube-system, and no other Secret',
-        },
-        {
-          expression: 'variables.isInstant',
-          message: 'a bootstrap token of pvescaler has an expiration such as 2026-01-31T12:00:00Z',
-        },
-        {
-          expression: [
-            '!variables.isInstant ||',
-            'timestamp(variables.instant) - timestamp(object.metadata.creationTimestamp)',
-            `<= duration('${seconds}s')`,
-          ].join(' '),
-          message: 'a bootstrap token of pvescaler lasts an hour at most',
-        },
-      ],
-    }),
-    ...policy('pvescaler-bootstrap-token-deletion', ['DELETE'], {
-      validations: [
-        {
-          expression: [
-            "oldObject.metadata.namespace == 'kube-system'",
-            "oldObject.type == 'bootstrap.kubernetes.io/token'",
-            'has(oldObject.metadata.labels)',
-            ...Object.entries(MANAGED_BY_LABEL).map(
-              ([key, value]) =>
-                `'${key}' in oldObject.metadata.labels && oldObject.metadata.labels['${key}'] == '${value}'`,
-            ),
-          ].join(' && '),
-          message: 'pvescaler deletes bootstrap tokens that it created, and no other Secret',
-        },
-      ],
-    }),
-    ...rolesWithPolicy(name),
-  ]);
+}
+
+function creationChecks(): object {
+  const seconds = MAX_BOOTSTRAP_TOKEN_MS / 1_000;
+  return {
+    variables: VARIABLES,
+    validations: [
+      {
+        expression:
+          "object.metadata.namespace == 'kube-system' && object.type == 'bootstrap.kubernetes.io/token'",
+        message: 'pvescaler creates bootstrap tokens in kube-system, and no other Secret',
+      },
+      {
+        expression: 'variables.isInstant',
+        message: 'a bootstrap token of pvescaler has an expiration such as 2026-01-31T12:00:00Z',
+      },
+      {
+        expression: [
+          '!variables.isInstant ||',
+          'timestamp(variables.instant) - timestamp(object.metadata.creationTimestamp)',
+          `<= duration('${seconds}s')`,
+        ].join(' '),
+        message: 'a bootstrap token of pvescaler lasts an hour at most',
+      },
+    ],
+  };
+}
+
+function deletionChecks(): object {
+  return {
+    validations: [
+      {
+        expression: [
+          "oldObject.metadata.namespace == 'kube-system'",
+          "oldObject.type == 'bootstrap.kubernetes.io/token'",
+          'has(oldObject.metadata.labels)',
+          ...Object.entries(MANAGED_BY_LABEL).map(
+            ([key, value]) =>
+              `'${key}' in oldObject.metadata.labels && oldObject.metadata.labels['${key}'] == '${value}'`,
+          ),
+        ].join(' && '),
+        message: 'pvescaler deletes bootstrap tokens that it created, and no other Secret',
+      },
+    ],
+  };
 }
 
 export function renderRightsReference(): string {

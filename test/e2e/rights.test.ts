@@ -299,19 +299,24 @@ describe('the admission policy', () => {
     }
   });
 
-  const OURS = { 'app.kubernetes.io/managed-by': 'pvescaler' };
-  it.each([
-    ['another type', 'other', OURS, 'Opaque'],
-    ['no label', 'bootstrap-token-aaaaa1', {}, 'bootstrap.kubernetes.io/token'],
+  const foreign: readonly (readonly [string, string, object])[] = [
+    [
+      'another type',
+      'other',
+      { type: 'Opaque', labels: { 'app.kubernetes.io/managed-by': 'pvescaler' } },
+    ],
+    ['no label', 'bootstrap-token-aaaaa1', {}],
     [
       'the label of another program',
       'bootstrap-token-aaaaa2',
-      { 'app.kubernetes.io/managed-by': 'kubeadm' },
-      'bootstrap.kubernetes.io/token',
+      { labels: { 'app.kubernetes.io/managed-by': 'kubeadm' } },
     ],
-  ])('refuses to delete a Secret with %s', async (_what, name, labels, type) => {
+  ];
+
+  it.each(foreign)('refuses to delete a Secret with %s', async (_what, name, change) => {
+    const { labels, ...rest } = { labels: {}, ...change };
     const data = { expiration: inSeconds(600), 'token-id': name.slice(-6) };
-    await plane.api.create(SECRETS, secret(data, { metadata: { name, labels }, type }));
+    await plane.api.create(SECRETS, secret(data, { metadata: { name, labels }, ...rest }));
     expect((await api.call('DELETE', `${SECRETS}/${name}`)).status).toBe(403);
     expect((await plane.api.call('GET', `${SECRETS}/${name}`)).status).toBe(200);
   });

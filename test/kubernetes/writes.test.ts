@@ -352,12 +352,14 @@ describe('KubernetesCluster bootstrap tokens', () => {
     const { sim, cluster, connect } = setUp();
     await cluster.createBootstrapToken(order);
     await connect().createBootstrapToken(order);
-    expect(sim.list('v1', 'secrets').map(({ metadata }) => metadata.labels)).toEqual(
-      Array(2).fill({
-        'app.kubernetes.io/managed-by': 'pvescaler',
-        'pvescaler.dev/machine': order.machine,
-      }),
-    );
+    const labels = {
+      'app.kubernetes.io/managed-by': 'pvescaler',
+      'pvescaler.dev/machine': order.machine,
+    };
+    expect(sim.list('v1', 'secrets').map(({ metadata }) => metadata.labels)).toEqual([
+      labels,
+      labels,
+    ]);
     await connect().deleteBootstrapTokens(order.machine);
     expect(sim.list('v1', 'secrets')).toEqual([]);
   });

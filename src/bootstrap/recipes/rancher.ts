@@ -46,7 +46,7 @@ export const rancherRecipe: Recipe<RancherJoin> = (join, node) => {
         path: AGENT_TOKEN_SCRIPT,
         content: renderAgentTokenScript({
           server: join.server,
-          caFile: serverCaFile(join.kind, config),
+          caFile: serverCaFile(join.kind, settings.value),
         }),
         mode: '0700',
       },
@@ -111,8 +111,9 @@ function agentConfig(
 }
 
 /** Where the agent stores the CA of the server that it joined. */
-function serverCaFile(name: string, config: Readonly<Record<string, unknown>>): string {
-  return `${config['data-dir'] ?? config['d'] ?? `/var/lib/rancher/${name}`}/agent/server-ca.crt`;
+function serverCaFile(name: string, settings: readonly AgentSetting[]): string {
+  const folder = settings.findLast(([key]) => key === 'data-dir' || key === 'd')?.[1];
+  return `${folder ?? `/var/lib/rancher/${name}`}/agent/server-ca.crt`;
 }
 
 // The user's extra agent arguments, converted to settings of the config file. Settings need no quoting and

@@ -3,7 +3,9 @@
 // are known. Only curl is replaced, by a program that copies the bundle.
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { renderAgentTokenScript } from '../../../src/bootstrap/recipes/agent-token.ts';
+import { parse } from 'yaml';
+import { renderSeed } from '../../../src/bootstrap/index.ts';
+import { aSeedInput, unwrap } from '../../../src/bootstrap/testing/a-seed.ts';
 import type { Tally } from './tally.ts';
 import { run } from './tools.ts';
 
@@ -43,14 +45,13 @@ interface Files {
 function runScript(root: string, { pem, known, before }: Files) {
   const ca = '/var/lib/rancher/k3s/agent/server-ca.crt';
   const token = '/var/lib/pvescaler/join-token';
-  const script = renderAgentTokenScript({ server: 'https://10.0.0.2:6443', caFile: ca });
   const files = {
     '/served': pem,
     [ca]: known,
     [token]: before,
     '/var/lib/pvescaler/joined': '',
     '/bin/curl': `#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp ${root}/served "$2"\n`,
-    '/script': script.replaceAll('/var/lib', `${root}/var/lib`),
+    '/script': renderedScript().replaceAll('/var/lib', `${root}/var/lib`),
   };
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -63,4 +64,11 @@ function runScript(root: string, { pem, known, before }: Files) {
   const after = readFileSync(join(root, token), 'utf8');
   rmSync(root, { recursive: true });
   return { token: after, text };
+}
+
+function renderedScript(): string {
+  const { write_files: files } = parse(unwrap(renderSeed(aSeedInput())).userData) as {
+    readonly write_files: readonly { readonly path: string; readonly content: string }[];
+  };
+  return files.find(({ path }) => path.endsWith('/pvescaler-agent-token'))?.content ?? '';
 }

@@ -30,7 +30,7 @@ export class CloudInit {
   #userData: UserData | undefined;
   #isNewInstance = false;
   /** The names that were last set. */
-  #hostname: { readonly hostname: string; readonly fqdn: string } | undefined;
+  #names: HostNames | undefined;
 
   constructor(system: GuestSystem, shell: GuestShell) {
     this.#system = system;
@@ -116,21 +116,19 @@ export class CloudInit {
     return [{ mac: first.mac, dhcp4: true, addresses: [], nameservers: [], searchDomains: [] }];
   }
 
-  /** As `get_hostname_fqdn` and the module set_hostname, which does nothing while both names stay the same. */
+  /** As the module set_hostname, which does nothing while both names stay the same. */
   #setHostname(config: PlainRecord): void {
     if (isTruthy(config['preserve_hostname'])) return;
-    const given = asText(config['hostname']);
-    const fqdn = asText(config['fqdn']) ?? given ?? asText(this.#seed?.metaData['local-hostname']);
-    if (!fqdn) return;
-    const hasFqdn = asText(config['fqdn']) !== undefined;
-    const hostname = hasFqdn && given !== undefined ? given : fqdn.replace(/\..*/, '');
-    if (this.#hostname?.hostname !== hostname || this.#hostname.fqdn !== fqdn) {
+    const names = chooseNames(config, asText(this.#seed?.metaData['local-hostname']));
+    if (names === undefined) return;
+    const { hostname, fqdn } = names;
+    if (this.#names?.hostname !== hostname || this.#names.fqdn !== fqdn) {
       this.#system.setHostname(isTruthy(config['prefer_fqdn_over_hostname']) ? fqdn : hostname);
     }
-    this.#hostname = { hostname, fqdn };
+    this.#names = names;
     if (/^(true|localhost)$/.test(asText(config['manage_etc_hosts']) ?? '')) {
-      const names = fqdn === hostname ? hostname : `${fqdn} ${hostname}`;
-      this.#system.files.write('/etc/hosts', `127.0.1.1 ${names}\n127.0.0.1 localhost\n`);
+      const all = fqdn === hostname ? hostname : `${fqdn} ${hostname}`;
+      this.#system.files.write('/etc/hosts', `127.0.1.1 ${all}\n127.0.0.1 localhost\n`);
     }
   }
 
@@ -198,6 +196,20 @@ export class CloudInit {
     await this.#system.sleepSimulated(minutes * 60_000);
     this.#system.requestPower(mode === 'reboot' ? 'reboot' : 'off');
   }
+}
+
+interface HostNames {
+  readonly hostname: string;
+  readonly fqdn: string;
+}
+
+/** As `get_hostname_fqdn` of cloud-init. */
+function chooseNames(config: PlainRecord, fromMetaData: string | undefined): HostNames | undefined {
+  const [hostname, given] = [asText(config['hostname']), asText(config['fqdn'])];
+  const fqdn = given ?? hostname ?? fromMetaData;
+  if (!fqdn) return undefined;
+  const short = fqdn.replace(/\..*/, '');
+  return { hostname: given === undefined ? short : (hostname ?? short), fqdn };
 }
 
 /** A list is one command with quoted arguments; a string is shell text. */
