@@ -28,6 +28,8 @@ export interface GuestParts {
 }
 
 export class SimulatedGuests {
+  /** SMBIOS UUIDs of guests that have a node certificate and need no token any more. */
+  readonly #joined = new Set<string>();
   behaviour: GuestBehaviour = {};
   readonly #parts: GuestParts;
   /** The seed that each guest read at its first start, by SMBIOS UUID. */
@@ -72,7 +74,9 @@ export class SimulatedGuests {
     const hasValidToken = existingTokens.some(
       ({ token, expiresAt }) => seed.includes(token) && expiresAt > clock.now(),
     );
-    if (!hasValidToken) return;
+    const uuid = smbiosUuidOf(vm) ?? '';
+    if (!hasValidToken && !this.#joined.has(uuid)) return;
+    this.#joined.add(uuid);
     const name = vm.options.get('name') ?? '';
     cluster.state.putNode(
       aClusterNode({
