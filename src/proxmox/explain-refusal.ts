@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proxmox refuses some requests without naming the privilege; what the credentials have is read from it.
 import { PvescalerError, Unauthorized } from '../ports/errors.ts';
-import type { ApiRequest } from './api-client.ts';
 import { asObject } from './wire-values.ts';
 
 export interface NeededPrivilege {
@@ -19,9 +18,19 @@ export function isUnexplainedRefusal(error: unknown): error is PvescalerError {
   return error.facts['status'] === 400 && /: bad request$/i.test(error.message);
 }
 
-interface RefusedRequest extends Pick<ApiRequest, 'operation' | 'signal'> {
+interface PermissionsRequest {
+  readonly method: 'GET';
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly operation: string;
+  readonly signal: AbortSignal;
+}
+
+interface RefusedRequest {
+  readonly operation: string;
+  readonly signal: AbortSignal;
   readonly needs: readonly NeededPrivilege[];
-  readonly requestData: (request: ApiRequest) => Promise<unknown>;
+  readonly requestData: (request: PermissionsRequest) => Promise<unknown>;
 }
 
 /** Names the privileges that the credentials lack; all that are needed if those cannot be read. */

@@ -128,8 +128,9 @@ describe('pvescaler serve', () => {
     const folder = aFolder();
     pvescaler(['config', 'init', '-o', 'a.yaml'], { cwd: folder });
     const args = ['serve', '--config', 'a.yaml', '--mode', 'externalgrpc', '--state', 's.db'];
-    const { exitCode, err } = pvescaler(args, { cwd: folder });
-    expect(err).toMatch(/mode externalgrpc needs 'tls'/);
+    const { exitCode, out } = pvescaler(args, { cwd: folder });
+    // `serve` writes the error that ends it to its log.
+    expect(out).toMatch(/mode externalgrpc needs 'tls'/);
     expect(exitCode).toBe(3);
   });
 

@@ -25,7 +25,7 @@ describe('failed creations', () => {
     withServer({}, async (fixture) => {
       const { client, hypervisor } = fixture;
       await increaseSize(client, 2);
-      hypervisor.failNextTask('create', new NoCapacity('NO_STORAGE_SPACE', 'local-lvm is full'));
+      hypervisor.failNextTask('create', new NoCapacity('NO_HOST_FITS', 'the host is full'));
       await fixture.settle();
       const failed = (await listInstances(client)).filter(
         (one) => one['status'].errorInfo !== null,
@@ -34,8 +34,8 @@ describe('failed creations', () => {
         {
           instanceState: 'instanceCreating',
           errorInfo: {
-            errorCode: 'NO_STORAGE_SPACE',
-            errorMessage: 'local-lvm is full',
+            errorCode: 'NO_HOST_FITS',
+            errorMessage: 'the host is full',
             instanceErrorClass: 1,
           },
         },
@@ -62,7 +62,7 @@ describe('failed creations', () => {
       { pools: [aPool({ limits: { ...aPool().limits, min: 1, max: 1 } })] },
       async (fixture) => {
         const { client, hypervisor } = fixture;
-        hypervisor.failNextTask('create', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+        hypervisor.failNextTask('create', new NoCapacity('NO_HOST_FITS', 'full'));
         await fixture.settle();
         await fixture.clock.advance(2 * 60_000);
         await fixture.settle();
@@ -81,7 +81,7 @@ describe('failed creations', () => {
       const max = async () => (await client.call('NodeGroups'))['nodeGroups'][0].maxSize;
       await increaseSize(client, 2);
       for (let count = 0; count < 2; count += 1)
-        hypervisor.failNextTask('create', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+        hypervisor.failNextTask('create', new NoCapacity('NO_HOST_FITS', 'full'));
       await fixture.settle();
       await fixture.clock.advance(5 * 60_000);
       await fixture.reconcile();
@@ -124,7 +124,7 @@ describe('failed creations', () => {
     withServer({}, async (fixture) => {
       const { client, hypervisor } = fixture;
       await increaseSize(client, 1);
-      hypervisor.failNextTask('create', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+      hypervisor.failNextTask('create', new NoCapacity('NO_HOST_FITS', 'full'));
       await fixture.settle();
       await fixture.clock.advance(59 * 60_000);
       await fixture.reconcile();
