@@ -6,6 +6,7 @@ import yaml
 
 sys.path.insert(0, "/usr/lib/python3/dist-packages")
 from cloudinit import util  # noqa: E402
+from cloudinit.sources import DataSourceHostname  # noqa: E402
 
 with open(sys.argv[1]) as user, open(sys.argv[2]) as meta:
     config, name = yaml.safe_load(user), yaml.safe_load(meta)["local-hostname"]
@@ -13,10 +14,7 @@ with open(sys.argv[1]) as user, open(sys.argv[2]) as meta:
 
 class Cloud:
     def get_hostname(self, fqdn=False, **_):
-        class Info:
-            hostname, is_default = name if fqdn else name.split(".")[0], False
-
-        return Info
+        return DataSourceHostname(name if fqdn else name.split(".")[0], False)
 
 
 print(util.get_hostname_fqdn(config, Cloud())[0])
