@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { aFolder, pvescaler, root } from '../support/pvescaler.ts';
@@ -127,10 +127,12 @@ describe('pvescaler serve', () => {
   it('rejects mode externalgrpc without TLS settings', () => {
     const folder = aFolder();
     pvescaler(['config', 'init', '-o', 'a.yaml'], { cwd: folder });
+    const path = join(folder, 'a.yaml');
+    const withoutTls = readFileSync(path, 'utf8').replace(/\n {2}tls:(.*\n {4}.*)+/, '');
+    writeFileSync(path, withoutTls);
     const args = ['serve', '--config', 'a.yaml', '--mode', 'externalgrpc', '--state', 's.db'];
-    const { exitCode, out } = pvescaler(args, { cwd: folder });
-    // `serve` writes the error that ends it to its log.
-    expect(out).toMatch(/mode externalgrpc needs 'tls'/);
+    const { exitCode, err } = pvescaler(args, { cwd: folder });
+    expect(err).toMatch(/mode externalgrpc needs 'tls'/);
     expect(exitCode).toBe(3);
   });
 
