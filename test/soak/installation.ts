@@ -93,13 +93,17 @@ export class Installation {
     this.ended.clear();
   }
 
-  /** Restores a backup; false when there is none. */
-  rollBack(pick: (count: number) => number): boolean {
+  /** Restores a backup; false when there is none. Deletions that were requested when it was made are requested again. */
+  async rollBack(pick: (count: number) => number): Promise<boolean> {
     const backup = this.#backups[pick(this.#backups.length)];
-    if (backup === undefined) return false;
+    // After a person has restored a VM, an older database may name it as ready or as being deleted; both are right.
+    if (backup === undefined || this.restored.size > 0) return false;
     this.store = backup.copy();
     this.hasReplacedDatabase = true;
     this.ended.clear();
+    for (const { value } of await this.store.intents.list()) {
+      if (value.kind === 'delete') for (const id of value.machines) this.deletionRequested.add(id);
+    }
     return true;
   }
 

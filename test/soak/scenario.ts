@@ -194,7 +194,7 @@ export class SeedRun {
   async #handleCrash(installation: Installation): Promise<void> {
     const { environment } = this;
     const { random } = environment;
-    const kind = this.#replaceDatabase(installation);
+    const kind = await this.#replaceDatabase(installation);
     this.crashes += 1;
     for (const { phase } of await installation.machines()) {
       if (PHASES.some((one) => one === phase)) environment.countFault(kind, phase);
@@ -206,11 +206,14 @@ export class SeedRun {
   }
 
   /** Returns what happened to the database at the crash. */
-  #replaceDatabase(installation: Installation): CrashKind {
+  async #replaceDatabase(installation: Installation): Promise<CrashKind> {
     const { nextCrash = 'crash' } = installation;
     const { random } = this.environment;
     if (nextCrash === 'database-lost') installation.loseDatabase();
-    else if (nextCrash === 'crash' || !installation.rollBack((count) => random.integer(count)))
+    else if (
+      nextCrash === 'crash' ||
+      !(await installation.rollBack((count) => random.integer(count)))
+    )
       return 'crash';
     if (nextCrash === 'database-rolled-back' && !this.environment.isEnabled(ROLLED_BACK_IN_PART)) {
       this.#clearFaults();

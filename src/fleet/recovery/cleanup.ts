@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes what is no longer needed: seeds and address leases whose machine is over or unknown, and old records.
-import type { AddressLease } from '../../model/address-lease.ts';
-import { type Machine, parseMachineId } from '../../model/machine.ts';
+import { type AddressLease, addressLeaseKey } from '../../model/address-lease.ts';
+import { type Machine, mayHaveVm, parseMachineId } from '../../model/machine.ts';
 import { COOL_DOWN_MS } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
@@ -26,6 +26,7 @@ export async function removeOrphanedSeeds(
   await releaseOrphanAddresses(context);
   if (context.now - context.state.sweptAt < SWEEP_INTERVAL_MS) return;
   context.state.sweptAt = context.now;
+  await leaseMissingAddresses(context);
   for (const view of context.views.values()) {
     const { region } = view;
     for (const host of hostsToQuery(context, view)) {
@@ -144,6 +145,24 @@ function machineOf(context: ReconcileContext, text: string): Machine | undefined
 async function releaseOrphanAddresses(context: ReconcileContext): Promise<void> {
   for (const lease of context.records.addresses) {
     if (isOrphanLease(context, lease)) await context.records.releaseAddresses(lease.machine);
+  }
+}
+
+/** An adopted machine gets the lease of its address once the machine that held it is gone. */
+async function leaseMissingAddresses({ records, now }: ReconcileContext): Promise<void> {
+  const held = new Set(
+    records.addresses
+      .filter(({ releasedAt }) => releasedAt === undefined)
+      .map(({ region, address }) => addressLeaseKey(region, address)),
+  );
+  for (const { id, pool, phase, placement } of records.machines) {
+    if (!mayHaveVm(phase) || placement === undefined) continue;
+    const { region, vmId } = placement;
+    const bare = placement.addresses.map((cidr) => cidr.split('/')[0] ?? cidr);
+    for (const address of bare.filter((one) => !held.has(addressLeaseKey(region, one)))) {
+      held.add(addressLeaseKey(region, address));
+      await records.leaseAddress({ address, region, pool, machine: id, vmId, leasedAt: now });
+    }
   }
 }
 

@@ -277,7 +277,9 @@ class ModelComparison {
     const lease = this.#pickLease(index);
     if (lease === undefined) return;
     await this.#store.leases.release(lease);
-    if (this.#model.lease?.token === lease.token) this.#model.lease = { ...lease, expiresAt: 0 };
+    const { lease: held } = this.#model;
+    if (held?.token !== lease.token || held.expiresAt === 0) return;
+    this.#model.lease = { ...lease, expiresAt: 0, releasedAt: this.#clock.now() };
   }
 
   async #append(message: string, when: number): Promise<void> {
