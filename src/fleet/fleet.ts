@@ -2,6 +2,7 @@
 import type { Lease } from '../model/lease.ts';
 import type { PoolLimits } from '../pools/index.ts';
 import { CapacityForecast, type ForecastReader } from './capacity/capacity-forecast.ts';
+import { isBefore } from './context/driver-lease.ts';
 import type { FleetOptions } from './context/options.ts';
 import { CallsInProgress } from './driver/calls-in-progress.ts';
 import type { PassReport } from './driver/reconcile-pass.ts';
@@ -66,7 +67,9 @@ export function createFleet(options: FleetOptions): Fleet {
     planVmDecision: (request) => planVmDecision(options, cache, request),
     requestVmDecision: (decision) => requestVmDecision(options, cache, decision),
     reconcileOnce: async (lease, { signal } = {}) => {
-      const mayAct = () => clock.now() < lease.expiresAt;
+      // A wall clock that is set back must not prolong the lease.
+      const monotonic = clock.monotonic() + lease.expiresAt - clock.now();
+      const mayAct = () => isBefore({ wall: lease.expiresAt, monotonic }, clock);
       errors.length = 0;
       const report = await reconciler.pass({ lease, mayAct, signal });
       await reconciler.drain();

@@ -91,6 +91,8 @@ function endOf(lease: Lease | undefined): number | undefined {
 
 interface AcquiredLease {
   readonly lease: Lease;
+  /** On the monotonic clock. */
+  readonly heldUntil: number;
   /** When the lease before this one ended; undefined for the first. */
   readonly previousEndedAt: number | undefined;
 }
@@ -107,8 +109,9 @@ async function acquire(
   while (!ending.aborted) {
     try {
       const previous = await store.leases.read(RECONCILE_LEASE, { signal: ending });
+      const heldUntil = clock.monotonic() + RECONCILE_LEASE_MS;
       const lease = await store.leases.acquire(request, { signal: ending });
-      return { lease, previousEndedAt: endOf(previous) };
+      return { lease, heldUntil, previousEndedAt: endOf(previous) };
     } catch (error) {
       const failure = asPvescalerError(error);
       if (failure instanceof Cancelled) return undefined;
@@ -137,14 +140,21 @@ class DriverTerm implements DriverLease {
   readonly #ended = new AbortController();
   readonly #election: LeaderElection | undefined;
   #lease: Lease;
+  /** On the monotonic clock: a wall clock that is set back must not prolong the lease. */
+  #heldUntil: number;
   /** On the monotonic clock, while a pass runs. */
   #passStartedAt: number | undefined;
   #failure: unknown;
   #reportedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: DriverParts, { lease, previousEndedAt }: AcquiredLease, run: RunOptions) {
+  constructor(
+    options: DriverParts,
+    { lease, heldUntil, previousEndedAt }: AcquiredLease,
+    run: RunOptions,
+  ) {
     this.#options = options;
     this.#lease = lease;
+    this.#heldUntil = heldUntil;
     this.#run = run;
     this.#reconciler = new Reconciler(options, {
       onError: (error) => this.#onMachineError(error),
@@ -161,7 +171,10 @@ class DriverTerm implements DriverLease {
   until(): Deadline {
     if (this.#lost.signal.aborted) return PAST;
     const { wall, monotonic } = this.#election?.until() ?? NEVER;
-    return { wall: Math.min(wall, this.#lease.expiresAt), monotonic };
+    return {
+      wall: Math.min(wall, this.#lease.expiresAt),
+      monotonic: Math.min(monotonic, this.#heldUntil),
+    };
   }
 
   async run(): Promise<void> {
@@ -211,7 +224,9 @@ class DriverTerm implements DriverLease {
       intervalMs: RECONCILE_RENEW_MS,
       signal: this.#over.signal,
       renew: async () => {
+        const heldUntil = clock.monotonic() + RECONCILE_LEASE_MS;
         this.#lease = await store.leases.renew(this.#lease, RECONCILE_LEASE_MS);
+        this.#heldUntil = heldUntil;
       },
       isLost: (error) => error instanceof LostLeadership || clock.now() >= this.#lease.expiresAt,
     });
