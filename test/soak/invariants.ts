@@ -161,10 +161,12 @@ export async function checkConverged(
       if (count !== size)
         state.reportViolation(`${describe(installation, pool)}: ${count} ready, ${size} requested`);
     }
-    // A machine whose VM was taken over stays ready until its VM is read again.
-    const ready = all.filter(({ id }) => !installation.takenOver.has(id));
+    // A machine whose VM was taken over stays ready until its VM is read again; after a rollback it may get another VM.
+    const ready = all.filter(({ id }) => !installation.takenOver.has(id) || present.includes(id));
     if (sortIds(present) !== sortIds(ready.map(({ id }) => id)))
-      state.reportViolation(`${describe(installation)}: the VMs and the ready machines differ`);
+      state.reportViolation(
+        `${describe(installation)}: the VMs ${sortIds(present)} and the ready machines ${sortIds(ready.map(({ id }) => id))} differ`,
+      );
     checkNodes(state, installation, ready);
     await checkReleasedAddresses(state, installation, ready);
     installation.hasReplacedDatabase = false;
