@@ -96,8 +96,9 @@ export class Installation {
   /** Restores a backup; false when there is none. Deletions that were requested when it was made are requested again. */
   async rollBack(pick: (count: number) => number): Promise<boolean> {
     const backup = this.#backups[pick(this.#backups.length)];
-    // After a person has restored a VM, an older database may name it as ready or as being deleted; both are right.
-    if (backup === undefined || this.restored.size > 0) return false;
+    // After a person has restored or taken over a VM, an older database contradicts that; only a person can decide.
+    const hasDecided = this.restored.size + this.takenOver.size > 0;
+    if (backup === undefined || hasDecided) return false;
     this.store = backup.copy();
     this.hasReplacedDatabase = true;
     this.ended.clear();
