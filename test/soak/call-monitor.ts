@@ -191,9 +191,10 @@ export class CallMonitor {
       return;
     }
     if (name !== 'deleteNode') return;
-    const { cluster, takenOver } = this.#installation;
+    const { cluster, takenOver, hasReplacedDatabase } = this.#installation;
     const uuid = cluster?.state.nodes.get(node)?.systemUuid ?? '';
-    if (uuid === '' || takenOver.has(uuid)) return;
+    // Older records may give a machine a second VM, whose Node is the same.
+    if (uuid === '' || takenOver.has(uuid) || hasReplacedDatabase) return;
     const running = [...this.#state.inspections().values()]
       .flatMap(({ vms }) => vms)
       .find((vm) => vm.running && smbiosUuidOf(vm) === uuid);

@@ -143,9 +143,10 @@ export const CLOCK_JUMPS = ['wall clock set forward', 'wall clock set back'];
 export function jumpWallClock(environment: SoakEnvironment): void {
   const { clock, random } = environment;
   const name = pick(random, CLOCK_JUMPS);
+  const isBack = name === 'wall clock set back';
   if (!environment.isEnabled(name)) return;
   const minutes = pick(random, [1, 10, 60, 360]) * (1 + random.fraction());
-  const sign = name === 'wall clock set back' ? -1 : 1;
+  const sign = isBack ? -1 : 1;
   environment.log(`${name} by ${Math.round(minutes)} min`);
   environment.countFeature(name);
   clock.setWallClock(clock.now() + Math.round(sign * minutes * MINUTE_MS));
@@ -244,25 +245,41 @@ function deleteStrayDisks(region: string, sim: ProxmoxSim): void {
   }
 }
 
-/** Ends all faults of the clusters, starts stopped VMs, and deletes restored VMs that no machine has. */
+/** Ends all faults of the clusters, starts stopped VMs, and deletes VMs that were left alone and have no machine. */
 export async function repairSite(environment: SoakEnvironment): Promise<void> {
   for (const installation of environment.installations) {
     await installation.cluster?.setMode('connected');
     installation.cluster?.restartKubelets();
     await confirmLost(environment, installation);
-    const machines = new Map((await installation.machines()).map(({ id, phase }) => [id, phase]));
+    const isLeftAlone = await findVmsLeftAlone(installation);
     for (const own of listOwnVms(environment, installation)) {
       const { sim } = environment.region(own.region);
-      const { machine, readySinceSeconds } = own.marker;
-      const phase = machines.get(machine);
-      const isLeftAlone = phase === undefined || phase === 'gone' || phase === 'failed';
-      if (installation.restored.has(machine) && isLeftAlone) {
-        deleteVm({ ...own, installation, sim });
-      } else if (readySinceSeconds !== undefined && own.vm.config['lock'] === undefined) {
-        sim.externalChanges.start(own.vm.id);
-      }
+      const isStartable =
+        own.marker.readySinceSeconds !== undefined && own.vm.config['lock'] === undefined;
+      if (isLeftAlone(own)) deleteVm({ ...own, installation, sim });
+      else if (isStartable) sim.externalChanges.start(own.vm.id);
     }
   }
+}
+
+/** VMs that were restored or reported as left alone, and that no machine has. */
+async function findVmsLeftAlone(installation: Installation): Promise<(own: OwnVm) => boolean> {
+  const live = new Set(
+    (await installation.machines())
+      .filter(({ phase }) => phase !== 'gone' && phase !== 'failed')
+      .map(({ id }) => id),
+  );
+  const duplicates = await listDuplicates(installation);
+  return ({ marker, vm }) =>
+    !live.has(marker.machine) &&
+    (installation.restored.has(marker.machine) || duplicates.has(vm.id));
+}
+
+/** Ids of VMs that were reported as left alone, because their machine is over or has another VM. */
+async function listDuplicates({ store }: Installation): Promise<ReadonlySet<number>> {
+  const entries = await store.journal.read();
+  const reported = entries.filter(({ reason }) => reason === 'DuplicateVm');
+  return new Set(reported.map(({ message }) => Number(/VM (\d+)/.exec(message)?.[1])));
 }
 
 /** A person confirms that the machines that are kept as lost are gone. */

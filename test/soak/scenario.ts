@@ -26,6 +26,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 6 * HOUR_MS;
 const IDLE_MS = 10 * MINUTE_MS;
 const DRIVE_MS = 5 * MINUTE_MS;
+const STALL_MS = 6 * MINUTE_MS;
 const JUMP_EVERY_STEPS = 60;
 const ROLLED_BACK_IN_PART = 'database rolled back while a host is down';
 export const OUTAGE = 'no process for a while';
@@ -194,9 +195,10 @@ export class SeedRun {
   async #handleCrash(installation: Installation): Promise<void> {
     const { environment } = this;
     const { random } = environment;
+    const machines = await installation.machines();
     const kind = await this.#replaceDatabase(installation);
     this.crashes += 1;
-    for (const { phase } of await installation.machines()) {
+    for (const { phase } of machines) {
       if (PHASES.some((one) => one === phase)) environment.countFault(kind, phase);
     }
     environment.log(`${installation.name}: ${kind}`);
@@ -342,7 +344,7 @@ export class SeedRun {
     await this.#scale();
     await this.runUntil(environment.now + (2 + random.integer(20)) * SECOND_MS);
     if (stalled === undefined || installation.process !== stalled || this.hasFailed) return;
-    stalled.stall = { callsLeft: 1 + random.integer(5), ms: 6 * MINUTE_MS };
+    stalled.stall = { callsLeft: 1 + random.integer(5), ms: STALL_MS };
     void environment.reconcileOnce(installation, stalled).then(
       () => environment.log('the stalled pass finished'),
       (error: unknown) => environment.log(`the stalled pass failed: ${String(error)}`),

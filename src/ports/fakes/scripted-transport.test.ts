@@ -79,4 +79,13 @@ describe('ScriptedTransport', () => {
       ['PUT', '/', 'z'],
     ]);
   });
+
+  it('handles a failure of the peer after the caller has aborted', async () => {
+    const transport = new ScriptedTransport(() => Promise.reject(unreachable(true)));
+    const caller = new AbortController();
+    const request = { method: 'GET', url: 'https://a.example/', timeoutMs: 1 } as const;
+    const response = transport.request({ ...request, signal: caller.signal });
+    caller.abort();
+    await expect(response).rejects.toMatchObject({ code: 'CANCELLED' });
+  });
 });

@@ -96,13 +96,14 @@ class ExchangeLimit {
   apply<T>(step: Promise<T>): Promise<T> {
     const done = new AbortController();
     return new Promise<T>((resolve, reject) => {
+      // First of all: the failure of a step that is abandoned at once must not stay unhandled.
+      step.then(resolve, reject);
       const onAbort = () => this.#abandon(cancelled(true));
       const onAbandoned = () => reject(this.#error ?? cancelled(true));
       if (this.abandoned.aborted) return onAbandoned();
       this.abandoned.addEventListener('abort', onAbandoned, { signal: done.signal });
       if (this.#request.signal?.aborted === true) return onAbort();
       this.#request.signal?.addEventListener('abort', onAbort, { signal: done.signal });
-      step.then(resolve, reject);
       // An explicit reason: creating the default DOMException would dominate the run time of tests.
     }).finally(() => done.abort('done'));
   }
