@@ -37,7 +37,10 @@ const TIERS = [
       'proxmox',
     ],
   },
-  { name: 'soak', command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '120', '--seed', '1'] },
+  {
+    name: 'soak',
+    command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '120', '--seed', '1'],
+  },
   { name: 'bootstrap', command: ['npm', 'run', '--silent', 'test:bootstrap'] },
   { name: 'oracle', command: ['npm', 'run', '--silent', 'test:oracle'] },
   { name: 'fresh-clone', command: ['npm', 'run', '--silent', 'test:fresh-clone'] },
