@@ -105,8 +105,8 @@ export async function runRestore(run: Run): Promise<void> {
     await run.runUntil(environment.now + MINUTE_MS);
   await run.runUntil(environment.now + environment.random.integer(10 * MINUTE_MS));
   const phase = (await installation.store.machines.get(marker.machine))?.value.phase;
-  // While the deletion goes on, the restored VM is still the one to delete.
-  if (isThere() || run.hasFailed || phase === 'deleting') return;
+  // While the deletion goes on, the restored VM is the one to delete; after a rollback the machine may have a new VM.
+  if (isThere() || run.hasFailed || phase !== 'gone') return;
   environment.log(`external change: ${RESTORE}, VM ${region}/${vm.id}`);
   environment.countFeature(RESTORE);
   installation.deletionRequested.delete(marker.machine);

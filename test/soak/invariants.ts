@@ -3,6 +3,7 @@
 // records only; the engine under test is not consulted.
 import type { Machine } from '../../src/model/machine.ts';
 import { type Marker, readMarker } from '../../src/model/marker.ts';
+import type { ClusterNode } from '../../src/ports/cluster.ts';
 import type { Inspection } from '../../src/sim/proxmox/index.ts';
 import type { Installation } from './installation.ts';
 import type { SoakState } from './soak-state.ts';
@@ -194,7 +195,10 @@ function sortIds(ids: readonly string[]): string {
 function checkNodes(state: SoakState, installation: Installation, ready: readonly Machine[]): void {
   const { cluster, settings, takenOver } = installation;
   if (cluster === undefined) return;
-  const nodes = [...cluster.machineNodes().keys()].filter((uuid) => !takenOver.has(uuid));
+  // After the loss of its record, a Node is kept while another VM has the id of its VM.
+  const isKept = ({ systemUuid, providerId }: ClusterNode) =>
+    takenOver.has(systemUuid) || state.unmanagedVms.has(providerId.replace('proxmox://', ''));
+  const nodes = [...cluster.machineNodes()].flatMap(([uuid, node]) => (isKept(node) ? [] : [uuid]));
   const expected = ready.filter(({ pool }) => settings.pools[pool]?.joins === true);
   if (sortIds(nodes) !== sortIds(expected.map(({ id }) => id))) {
     state.reportViolation(

@@ -299,7 +299,7 @@ export class SeedRun {
   /** Runs the driver loop of each installation for a while, then stops them: immediately, or after the current pass. */
   async runDrivers(
     forMs: number,
-    onStep: () => Promise<void> | void = () => undefined,
+    onStep: () => Promise<void> | void = () => this.#jumpSometimes(),
   ): Promise<void> {
     const { environment } = this;
     const { random, clock } = environment;
@@ -314,8 +314,6 @@ export class SeedRun {
       await clock.advance(1 + random.integer(BUSY_MS));
       await environment.checkInvariants();
       await onStep();
-      if (environment.features.clockJumps && random.integer(JUMP_EVERY_STEPS) === 0)
-        jumpWallClock(environment);
     }
     pick(random, [stop, finish]).abort();
     const outcomes = await environment.advanceUntilSettled(Promise.all(driving));
@@ -324,6 +322,12 @@ export class SeedRun {
       environment.log(`${installation.name}: driver loop ended: ${outcome}`);
       if (outcome === 'crashed') await this.#handleCrash(installation);
     }
+  }
+
+  #jumpSometimes(): void {
+    const { features, random } = this.environment;
+    if (features.clockJumps && random.integer(JUMP_EVERY_STEPS) === 0)
+      jumpWallClock(this.environment);
   }
 
   /** No process runs for a while. Time goes on, and so do guests, tasks and people. */
