@@ -154,9 +154,15 @@ function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): 
   const dueAt = ({ id, phase, pool }: Machine): number =>
     phase === 'requested'
       ? (backoffOf(context, pool)?.until ?? placingAt)
-      : (context.state.backoffs.get(id)?.until ?? soonest);
+      : (backoffEndOf(context, id) ?? soonest);
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
   return Math.max(soonest, next);
+}
+
+/** Wall clock. */
+function backoffEndOf({ state, clock }: ReconcileContext, id: string): number | undefined {
+  const until = state.backoffs.get(id)?.until;
+  return until === undefined ? undefined : clock.now() + until - clock.monotonic();
 }
 
 async function recordRemovedPools(context: ReconcileContext): Promise<void> {

@@ -71,9 +71,10 @@ function hasMachine(
 
 function isDue(context: ReconcileContext, { node }: OrphanedNode): boolean {
   const { orphanedSince, clusterStaleAt } = context.state;
-  const since = Math.max(orphanedSince.get(node.uid) ?? context.now, clusterStaleAt);
+  const now = context.clock.monotonic();
+  const since = Math.max(orphanedSince.get(node.uid) ?? now, clusterStaleAt);
   orphanedSince.set(node.uid, since);
-  return context.now - since >= context.settings.lostAfterMs;
+  return now - since >= context.settings.lostAfterMs;
 }
 
 function startRemoval(jobs: HostJobs, orphan: OrphanedNode): void {

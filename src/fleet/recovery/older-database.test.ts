@@ -4,14 +4,21 @@ import { describe, expect, it } from 'vitest';
 import type { Machine, Phase } from '../../model/machine.ts';
 import { readMarker, withMarker } from '../../model/marker.ts';
 import type { MemoryStore } from '../../ports/fakes/memory-store.ts';
+import {
+  aJoiningMachine,
+  aJoiningTestFleet,
+  aReadyMachine,
+} from '../testing/joining-test-fleet.ts';
 import { aPool, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
   existingResources,
   journalReasonsIn,
+  keepRunning,
   machinesIn,
   onePass,
+  phasesIn,
   REASON,
   reachPhase,
   runPasses,
@@ -136,15 +143,110 @@ describe('a wall clock that is set forward', () => {
     expect(await journalReasonsIn(testFleet.store)).not.toContain('PROVISION_TIMED_OUT');
     expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
   });
+
+  it.each(['while the driver keeps its lease', 'so that the driver loses its lease'])(
+    'does not count as boot time %s: the next guest is queried after as long as before',
+    async (how) => {
+      const testFleet = aTestFleet(settings());
+      await reachPhase(testFleet, 'booting');
+      const driver = how.includes('loses') ? startDriver(testFleet) : undefined;
+      const drive = (count: number) => driver?.run(count) ?? runPasses(testFleet, count);
+      await drive(1);
+      setForward(testFleet);
+      await drive(20);
+      await testFleet.fleet.scaleTo('workers', 2, REASON);
+      await drive(40);
+      await driver?.stop();
+      expect(await phasesIn(testFleet.store)).toEqual(['ready', 'ready']);
+    },
+  );
+
+  it('starts no second task while one is running', async () => {
+    const testFleet = aTestFleet(settings());
+    const { hypervisor, fleet, store } = testFleet;
+    await reachPhase(testFleet, 'ready');
+    await untilAtRest(fleet, testFleet);
+    const running = keepRunning(testFleet, 'shutdown');
+    await fleet.scaleTo('workers', 0, REASON);
+    await runPasses(testFleet, 3);
+    setForward(testFleet);
+    await runPasses(testFleet, 5);
+    expect(hypervisor.calls.filter(({ method }) => STOPS.includes(method))).toHaveLength(1);
+    running.end();
+    await untilAtRest(fleet, testFleet);
+    expect(await phasesIn(store)).toEqual(['gone']);
+  });
+
+  it('does not shorten the time after which a machine without a Node is deleted', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement } = await aReadyMachine(testFleet);
+    testFleet.guests.behaviour = { neverRegisters: true };
+    testFleet.cluster.state.removeNode(placement.name);
+    await runPasses(testFleet, 2);
+    setForward(testFleet);
+    await runPasses(testFleet, 5);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+  });
+
+  it('does not shorten the time after which a machine without a VM is deleted', async () => {
+    const testFleet = aTestFleet(settings());
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const { vms } = testFleet.hypervisor.state;
+    vms.delete(placement!.vmId);
+    await driveFor(testFleet, 20);
+    setForward(testFleet);
+    await driveFor(testFleet, 60);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+    await driveFor(testFleet, 300);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('does not shorten the time after which a stopped machine is replaced', async () => {
+    const pool = aPool({ onStopped: 'replace' });
+    const testFleet = aTestFleet(someSettings([pool]));
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    testFleet.hypervisor.state.vms.get(placement!.vmId)!.startedAt = undefined;
+    await runPasses(testFleet, 2);
+    setForward(testFleet);
+    await runPasses(testFleet, 20);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+  });
+
+  it('does not shorten the time in which a Node must register', async () => {
+    const testFleet = aJoiningTestFleet();
+    await aJoiningMachine(testFleet);
+    setForward(testFleet);
+    await runPasses(testFleet, 5);
+    expect(await phasesIn(testFleet.store)).toEqual(['joining']);
+  });
 });
 
-async function driveFor({ clock, fleet }: TestFleet, seconds: number): Promise<void> {
+const STOPS = ['stopVm', 'shutdownVm', 'destroyVm'];
+
+function setForward({ clock }: TestFleet): void {
+  clock.setWallClock(clock.now() + 6 * 60 * 60_000);
+}
+
+async function driveFor(testFleet: TestFleet, seconds: number): Promise<void> {
+  const driver = startDriver(testFleet);
+  await driver.run(seconds);
+  await driver.stop();
+}
+
+function startDriver({ clock, fleet }: TestFleet) {
   const finish = new AbortController();
   const driving = fleet.runDriver({ signal: new AbortController().signal, finish: finish.signal });
-  for (let second = 0; second < seconds; second += 1) await clock.advance(1_000);
-  finish.abort();
-  for (let second = 0; second < 10; second += 1) await clock.advance(1_000);
-  await driving;
+  const run = async (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) await clock.advance(1_000);
+  };
+  const stop = async () => {
+    finish.abort();
+    await run(10);
+    await driving;
+  };
+  return { run, stop };
 }
 
 /** The guest of the VM never starts. */
