@@ -65,6 +65,10 @@ export class DriverState {
   readonly unmanaged = new Map<string, string>();
   /** What an inspection found about VMs without a record, by region and VM id, unless they are unmanaged. */
   readonly inspected = new Map<string, 'unread' | 'undecided' | 'half-made' | 'orphaned'>();
+  /** Machines that were requested in the time of an earlier driver, see unknown-vms.ts. Undefined until the first pass. */
+  requestedBefore: ReadonlySet<string> | undefined;
+  /** Regions of which every VM has been identified since the first pass. */
+  readonly identifiedRegions = new Set<string>();
   /** Orphaned VMs that are being removed. */
   get orphanedVms(): number {
     return [...this.inspected.values()].filter((finding) => finding === 'orphaned').length;
@@ -125,8 +129,11 @@ export class DriverState {
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
 
+  readonly previousEndedAt: number;
+
   /** `previousEndedAt`: wall clock of the last sign of the driver before this one. */
-  constructor(previousEndedAt?: number) {
+  constructor(previousEndedAt = Number.POSITIVE_INFINITY) {
+    this.previousEndedAt = previousEndedAt;
     this.driverTime = new DriverTime(previousEndedAt);
   }
 

@@ -22,7 +22,7 @@ export class DriverTime {
   readonly #entries = new Map<string, Entry>();
 
   /** `previousEndedAt`: wall clock of the last sign of the driver before this one. */
-  constructor(previousEndedAt = Number.POSITIVE_INFINITY) {
+  constructor(previousEndedAt: number) {
     this.#previousEndedAt = previousEndedAt;
   }
 

@@ -20,6 +20,7 @@ import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
 import { deleteCommand, removedPools } from '../context/removed-pools.ts';
 import { withoutSameRegions } from '../context/same-proxmox.ts';
+import { requestedBefore } from '../context/unknown-vms.ts';
 import { isSettled } from '../machine/ready.ts';
 import { placeRequested } from '../machine/requested.ts';
 import { removeOrphanedNodes } from '../nodes/orphaned-nodes.ts';
@@ -75,6 +76,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const { state, queue } = parts;
   const { context, stale, errors } = await readAll(options, parts);
   parts.onContext(context);
+  state.requestedBefore ??= requestedBefore(context.records, parts);
   await recordStale(context, stale, errors);
   await recordRemovedPools(context);
   await carryOutVmDecisions(context, parts.jobs);

@@ -3,13 +3,17 @@
 import { describe, expect, it } from 'vitest';
 import type { Machine, Phase } from '../../model/machine.ts';
 import { readMarker, withMarker } from '../../model/marker.ts';
+import { Unreachable } from '../../ports/errors.ts';
+import { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
 import type { MemoryStore } from '../../ports/fakes/memory-store.ts';
+import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
+import { createFleet } from '../fleet.ts';
 import {
   aJoiningMachine,
   aJoiningTestFleet,
   aReadyMachine,
 } from '../testing/joining-test-fleet.ts';
-import { aPool, someSettings } from '../testing/settings.ts';
+import { aHost, aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
@@ -21,6 +25,7 @@ import {
   phasesIn,
   REASON,
   reachPhase,
+  replaceVm,
   runPasses,
   type TestFleet,
   untilAtRest,
@@ -88,6 +93,102 @@ describe('a database that was restored from an older backup', () => {
     expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
   });
 });
+
+describe('a machine that older records request, and whose VM cannot be read', () => {
+  /** A ready machine, the backup of an earlier database, and a driver that uses the backup. */
+  async function restored(backUp: (testFleet: TestFleet) => Promise<MemoryStore>) {
+    const testFleet = aTestFleet(settings());
+    const store = await backUp(testFleet);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    const fleet = aFleet({ ...testFleet, store, settings: settings(), seed: 7 });
+    return { ...testFleet, store, fleet, id: machine!.id, host: machine!.placement!.host };
+  }
+
+  it.each<[string, (testFleet: TestFleet) => Promise<MemoryStore>]>([
+    ['says requested', (testFleet) => backUpInPhase(testFleet, 'requested')],
+    ['says placed under another VM id', backUpPlacedElsewhere],
+    ['was not written yet', backUpWithOpenIntent],
+  ])('gets no second VM if its record %s; new machines are created', async (_what, backUp) => {
+    const { id, host, ...testFleet } = await restored(backUp);
+    testFleet.hypervisor.setOnline(host, false);
+    await runPasses(testFleet, 30);
+    expect(existingResources(testFleet.hypervisor).machines).toEqual([id]);
+    expect(await journalReasonsIn(testFleet.store)).toContain('VIEW_STALE');
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await runPasses(testFleet, 60);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(2);
+    testFleet.hypervisor.setOnline(host, true);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready', 'ready']);
+    expect(new Set(existingResources(testFleet.hypervisor).machines).size).toBe(2);
+  });
+
+  it('is created if it was requested after the last driver had ended', async () => {
+    const testFleet = aTestFleet(settings());
+    await driveFor(testFleet, 2);
+    replaceVm(testFleet, { vmId: 1_280, host: 'pve2' });
+    testFleet.hypervisor.setOnline('pve2', false);
+    await testFleet.clock.advance(1_000);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await driveFor(testFleet, 60);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+  });
+
+  it('gets no second VM in another region while its own cannot be read', async () => {
+    const testFleet = aTestFleet(settings());
+    const store = await backUpInPhase(testFleet, 'requested');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const { clock, hypervisor } = testFleet;
+    const other = new MemoryHypervisor({
+      region: 'other',
+      clock,
+      random: new SeededRandom(5),
+      hosts: [aHost('pve9', { region: 'other' })],
+      taskMs: 1_500,
+      bootMs: 3_000,
+    });
+    const regions = { [REGION]: aRegion(), other: aRegion({ name: 'other' }) };
+    const fleet = createFleet({
+      clock,
+      store,
+      hypervisors: new Map([
+        [REGION, hypervisor],
+        ['other', other],
+      ]),
+      random: new SeededRandom(7),
+      settings: someSettings([aPool({ regions: [REGION, 'other'] })], { regions }),
+    });
+    const view = hypervisor.view.bind(hypervisor);
+    hypervisor.view = () => Promise.reject(new Unreachable('PVE_UNREACHABLE', 'no route to host'));
+    await runPasses({ ...testFleet, store, fleet }, 20);
+    expect(existingResources(other).vms).toEqual([]);
+    await fleet.scaleTo('workers', 2, REASON);
+    await runPasses({ ...testFleet, store, fleet }, 30);
+    expect(existingResources(other).vms).toHaveLength(1);
+    hypervisor.view = view;
+    await untilAtRest(fleet, { ...testFleet, store });
+    expect(existingResources(other).vms).toHaveLength(1);
+    expect(await phasesIn(store)).toEqual(['ready', 'ready']);
+  });
+});
+
+/** The machine was placed again after the backup, with another VM id. */
+async function backUpPlacedElsewhere(testFleet: TestFleet): Promise<MemoryStore> {
+  const backup = await backUpInPhase(testFleet, 'placed');
+  const [current] = await backup.machines.list();
+  const { placement } = current!.value;
+  const host = placement!.host === 'pve1' ? 'pve2' : 'pve1';
+  const elsewhere = { ...placement!, vmId: placement!.vmId + 1, host };
+  await backup.machines.replace(current!, { ...current!.value, placement: elsewhere });
+  return backup;
+}
+
+async function backUpWithOpenIntent(testFleet: TestFleet): Promise<MemoryStore> {
+  await onePass(testFleet.fleet, testFleet);
+  await testFleet.fleet.scaleTo('workers', 1, REASON);
+  return testFleet.store.copy();
+}
 
 /** A copy of the database in which the record says `phase`, as it did before the machine booted. */
 async function backUpInPhase(testFleet: TestFleet, phase: Phase): Promise<MemoryStore> {
