@@ -59,8 +59,8 @@ function hasMachine(
   node: ClusterNode,
   { region, vmId }: { readonly region: string; readonly vmId: number },
 ): boolean {
-  const reported = node.systemUuid.toLowerCase();
-  const byUuid = [reported, swapUuidBytes(reported)].flatMap((text): readonly Machine[] => {
+  const { systemUuid } = node;
+  const byUuid = [systemUuid, swapUuidBytes(systemUuid)].flatMap((text): readonly Machine[] => {
     const id = parseMachineId(text);
     const machine = id.ok ? records.find(id.value) : undefined;
     return machine === undefined ? [] : [machine];
