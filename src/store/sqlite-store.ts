@@ -259,7 +259,8 @@ class SqliteLeases implements StoreLeases {
       const current = this.#current(lease);
       if (current === undefined || current.expiresAt === 0) return false;
       // Zero instead of now: a wall clock that is set back must not revive a released lease.
-      this.#put({ ...current, expiresAt: 0, releasedAt: this.#connection.now() });
+      const releasedAt = Math.min(this.#connection.now(), current.expiresAt);
+      this.#put({ ...current, expiresAt: 0, releasedAt });
       return true;
     });
     if (released) this.#onWrite({ target: 'leases', action: 'release', key: lease.name });

@@ -33,6 +33,7 @@ import {
   takenInView,
   vmIdsOfNodes,
 } from '../context/taken.ts';
+import { unknownVmReason } from '../context/unknown-vms.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesFor } from './addresses.ts';
 import { findUnreadHosts, hostsWithSpace } from './storage-space.ts';
@@ -56,7 +57,7 @@ export async function place(
   machine: Machine,
   pool: PoolSettings,
 ): Promise<PlacementRefusal | undefined> {
-  let refused: PlacementRefusal | undefined = joinRefusal(context, pool);
+  let refused = joinRefusal(context, pool) ?? unknownVmRefusal(context, machine, pool);
   for (const name of refused === undefined ? pool.regions : []) {
     const view = context.views.get(name);
     if (view === undefined) {
@@ -78,6 +79,15 @@ export async function place(
     message,
   });
   return { code, message };
+}
+
+function unknownVmRefusal(
+  context: ReconcileContext,
+  machine: Machine,
+  pool: PoolSettings,
+): PlacementRefusal | undefined {
+  const message = unknownVmReason(context, machine, pool);
+  return message === undefined ? undefined : { code: 'VIEW_STALE', message };
 }
 
 /** Undefined when it has been placed. */

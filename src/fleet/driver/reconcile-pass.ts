@@ -20,6 +20,7 @@ import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
 import { deleteCommand, removedPools } from '../context/removed-pools.ts';
 import { withoutSameRegions } from '../context/same-proxmox.ts';
+import { requestedBefore } from '../context/unknown-vms.ts';
 import { isSettled } from '../machine/ready.ts';
 import { placeRequested } from '../machine/requested.ts';
 import { removeOrphanedNodes } from '../nodes/orphaned-nodes.ts';
@@ -75,6 +76,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const { state, queue } = parts;
   const { context, stale, errors } = await readAll(options, parts);
   parts.onContext(context);
+  state.requestedBefore ??= requestedBefore(context.records, parts);
   await recordStale(context, stale, errors);
   await recordRemovedPools(context);
   await carryOutVmDecisions(context, parts.jobs);
@@ -154,9 +156,15 @@ function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): 
   const dueAt = ({ id, phase, pool }: Machine): number =>
     phase === 'requested'
       ? (backoffOf(context, pool)?.until ?? placingAt)
-      : (context.state.backoffs.get(id)?.until ?? soonest);
+      : (backoffEndOf(context, id) ?? soonest);
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
   return Math.max(soonest, next);
+}
+
+/** Wall clock. */
+function backoffEndOf({ state, clock }: ReconcileContext, id: string): number | undefined {
+  const until = state.backoffs.get(id)?.until;
+  return until === undefined ? undefined : clock.now() + until - clock.monotonic();
 }
 
 async function recordRemovedPools(context: ReconcileContext): Promise<void> {

@@ -11,7 +11,6 @@ interface Queue {
 }
 
 export async function correctFutureTimes(context: ReconcileContext, queue: Queue): Promise<void> {
-  context.state.correctFutureTimes(context.now);
   const machines = await correctMachines(context, queue);
   const addresses = await correctAddresses(context);
   const intents = await correctIntents(context);

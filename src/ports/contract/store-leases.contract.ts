@@ -149,6 +149,16 @@ export function leasesContract(open: OpenStore): void {
     );
 
     it(
+      'that are released after they have expired count as released when they expired',
+      withStore(open, async ({ store, clock }) => {
+        const { expiresAt, ...lease } = await acquire(store, 'a');
+        await clock.advance(60_000);
+        await store.leases.release({ ...lease, expiresAt });
+        expect(await store.leases.read(NAME)).toMatchObject({ releasedAt: expiresAt });
+      }),
+    );
+
+    it(
       'ignore a release by a former holder',
       withStore(open, async ({ store, clock }) => {
         const old = await acquire(store, 'a');

@@ -169,7 +169,8 @@ export class MemoryStoreState {
   release(lease: Lease): boolean {
     const current = this.#current(lease);
     if (current === undefined || current.expiresAt === 0) return false;
-    this.#putLease({ ...current, expiresAt: 0, releasedAt: this.#now() });
+    const releasedAt = Math.min(this.#now(), current.expiresAt);
+    this.#putLease({ ...current, expiresAt: 0, releasedAt });
     return true;
   }
 
