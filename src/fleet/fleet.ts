@@ -59,7 +59,10 @@ export function createFleet(options: FleetOptions): Fleet {
       cache,
     ),
     poolLimits: Object.fromEntries(
-      Object.values(pools).map(({ name, limits, size }) => [name, { name, limits, size }]),
+      Object.values(pools).map(({ name, limits, size, nodeGroups }) => [
+        name,
+        { name, limits, size, nodeGroups },
+      ]),
     ),
     forecast,
     status: () => readStatus(options, cache),

@@ -5,6 +5,7 @@ import { errorAt, type Finding, withDependencies } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile } from '../schema/index.ts';
 import { quoteKey, quoteValue } from '../secrets/detect-secret.ts';
 import type { CheckContext } from './check-context.ts';
+import { checkNodeGroups } from './node-groups.ts';
 import { checkPlacement } from './placement.ts';
 import { checkPoolSize } from './pool-size.ts';
 import { checkReference } from './references.ts';
@@ -23,6 +24,7 @@ export function checkPools(file: ConfigFile, scope: CheckContext): readonly Find
       ...checkLimits(path, pool),
       ...checkLabels(path, pool),
       ...checkPoolSize(path, pool, file),
+      ...checkNodeGroups(path, pool, file),
       ...checkPlacement(path, pool, file),
     ];
   });
