@@ -79,6 +79,6 @@ export function createFleet(options: FleetOptions): Fleet {
       if (errors.length > 0) throw errors[0];
       return { ...report, inProgress: reconciler.countInProgress() };
     },
-    runDriver: (driver) => runDriver(engine, driver),
+    runDriver: (driver) => runDriver({ ...engine, minimumDelay: driver.minimumDelay }, driver),
   };
 }

@@ -342,6 +342,12 @@ describe('checks of pools', () => {
       ],
     ],
     [
+      [`${POOL}, clusterAutoscaler: { minKeptBy: cluster-autoscaler }`],
+      [
+        'pools[0].clusterAutoscaler.minKeptBy: needs mode externalgrpc: in this mode no Cluster Autoscaler keeps the minimum',
+      ],
+    ],
+    [
       [`${POOL}, balloon: 8Gi`],
       ['pools[0].balloon: is more than the memory of the smallest machine'],
     ],
@@ -414,6 +420,7 @@ describe('checks of pools', () => {
         "pools[0].size[1]: needs a name in mode externalgrpc, because each size of a list is a node group of its own, a-SIZE; define it in 'sizes' and write its name here",
       ],
     ],
+    ['size: big, clusterAutoscaler: { minKeptBy: pvescaler }', []],
     ['size: [big, big]', ["pools[0].size[1]: size 'big' appears twice in the list"]],
     [
       'size: [big, same]',

@@ -23,6 +23,7 @@ export function checkPools(file: ConfigFile, scope: CheckContext): readonly Find
       ...checkFrom(path, pool, file),
       ...checkLimits(path, pool),
       ...checkLabels(path, pool),
+      ...checkMinKeptBy(path, pool, file),
       ...checkPoolSize(path, pool, file),
       ...checkNodeGroups(path, pool, file),
       ...checkPlacement(path, pool, file),
@@ -142,6 +143,21 @@ function checkLimits(path: ConfigPath, { limits, schedules }: PoolFile): readonl
     }
   }
   return findings;
+}
+
+function checkMinKeptBy(
+  path: ConfigPath,
+  { clusterAutoscaler }: PoolFile,
+  { mode }: ConfigFile,
+): readonly Finding[] {
+  return mode === 'externalgrpc' || clusterAutoscaler.minKeptBy === 'pvescaler'
+    ? []
+    : [
+        errorAt(
+          [...path, 'clusterAutoscaler', 'minKeptBy'],
+          'needs mode externalgrpc: in this mode no Cluster Autoscaler keeps the minimum',
+        ),
+      ];
 }
 
 function checkLabels(path: ConfigPath, pool: PoolFile): readonly Finding[] {

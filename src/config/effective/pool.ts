@@ -37,6 +37,8 @@ export function buildPool(pool: PoolFile, file: ConfigFile) {
     placement: buildPlacement(pool.placement),
     zone: findZone(pool),
     ...buildScaling(pool),
+    /** Without an autoscaler beside it, pvescaler itself. */
+    minKeptBy: file.mode === 'externalgrpc' ? pool.clusterAutoscaler.minKeptBy : 'pvescaler',
     provisionTimeoutMs: toMs(provisionTimeout),
     registrationTimeoutMs: toMs(registrationTimeout),
   };
