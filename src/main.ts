@@ -216,7 +216,7 @@ async function startHealthServer({ listen: address, ...sources }: HealthServerOp
 }
 
 async function startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined> {
-  const { config, fleet, clock, log, meters, signal } = options;
+  const { config, fleet, clock, log, meters, signal, onRefresh } = options;
   if (config.mode !== 'externalgrpc') return undefined;
   const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
   const { listen, tls, insecure, expander } = config.grpc;
@@ -238,6 +238,7 @@ async function startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd 
     clock,
     warn: (message) => log.warn(message),
     onCall({ rpc, code, ms }) {
+      if (rpc === 'Refresh' && code === 'OK') onRefresh();
       meters.add('pvescaler_grpc_calls_total', { rpc, code });
       meters.observe('pvescaler_grpc_call_duration_seconds', { rpc }, ms / 1_000);
     },

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import type { PoolConfig } from '../config/index.ts';
 import type { FleetStatus } from '../fleet/index.ts';
 import { formatCount } from '../model/format-text.ts';
-import { isPhaseSettled, type Machine } from '../model/machine.ts';
+import { isPhaseSettled, type Machine, type MachineSize } from '../model/machine.ts';
 import { ERROR_CODES, isErrorCode } from '../ports/error-codes.ts';
 import {
   deserializeError,
@@ -40,7 +41,7 @@ export function addPoolScale(parent: Command, host: CommandHost): void {
       .requiredOption('--to <number>', 'number of machines')
       .option(
         '--size <size>',
-        'size of new machines, one of the pool: a name, or cpu=N,memory=SIZE',
+        'size of new machines, one of the pool: a name, or cpu=N,memory=SIZE; in mode externalgrpc it selects the node group to scale',
       )
       .option('--reason <text>', 'reason for the journal', 'requested on the command line'),
   );
@@ -65,34 +66,36 @@ async function scalePool(host: CommandHost, open: OpenFleet, request: ScaleReque
     throw new NotFound('POOL_NOT_FOUND', `the config has no pool ${name}`, {
       hint: `It has ${open.config.pools.map((each) => each.name).join(', ')}.`,
     });
+  const machineSize = options.size === undefined ? undefined : parsePoolSize(pool, options.size);
+  const nodeGroup = findNodeGroup(pool, machineSize);
   const requestReason = {
     by: 'cli',
     reason: options.reason,
-    ...(options.size !== undefined && { size: parsePoolSize(pool, options.size) }),
+    ...(machineSize !== undefined && { size: machineSize, nodeGroup }),
   };
+  const part = { name, nodeGroup };
   const requested = new Set<string>();
   await runUntilDone(host, open, {
     regions: pool.regions,
     timeoutMs: parseTimeoutMs(options),
     isUnfinished: (machine) => machine.pool === name && !isPhaseSettled(machine),
     submit: async () => {
-      const { pools } = await open.fleet.status();
-      const target = pools.find((each) => each.name === name)?.target ?? 0;
-      if (size > target) requireAccess(open, name);
+      if (size > (countPart(await open.fleet.status(), part)?.target ?? 0))
+        requireAccess(open, name);
       for (const id of (await open.fleet.scaleTo(name, size, requestReason)).machines)
         requested.add(id);
     },
     isDone: async () => {
       const status = await open.fleet.status();
       if (!isSettled(status, name)) return false;
-      if (targetOf(status, name) <= size) return true;
+      if ((countPart(status, part)?.target ?? 0) <= size) return true;
       // A VM was found during the operation: the pool is larger than recorded before.
       for (const id of (await open.fleet.scaleTo(name, size, requestReason)).machines)
         requested.add(id);
       return false;
     },
   });
-  await reportResult(host, open, { name, requested });
+  await reportResult(host, open, { part, requested });
 }
 
 function isSettled({ machines, openIntents }: FleetStatus, pool: string): boolean {
@@ -107,18 +110,41 @@ function hasUndeletableSeed({ phase, seedVolume, attempts }: Machine): boolean {
   return phase === 'ready' && seedVolume !== undefined && attempts >= MAX_SEED_ATTEMPTS;
 }
 
-function targetOf({ pools }: FleetStatus, name: string): number {
-  return pools.find((pool) => pool.name === name)?.target ?? 0;
+/** The pool, or one of its node groups. */
+interface ScaledPart {
+  readonly name: string;
+  readonly nodeGroup: string | undefined;
+}
+
+/** All machines of a node group are alike: with several groups, the size selects one. */
+function findNodeGroup(
+  { nodeGroups }: PoolConfig,
+  size: MachineSize | undefined,
+): string | undefined {
+  return nodeGroups.find(
+    (group) =>
+      group.size.cpu === size?.cpu &&
+      group.size.memoryBytes === size.memoryBytes &&
+      group.size.diskBytes === size.diskBytes,
+  )?.id;
+}
+
+function countPart({ pools }: FleetStatus, { name, nodeGroup }: ScaledPart) {
+  const pool = pools.find((each) => each.name === name);
+  return nodeGroup === undefined ? pool : pool?.nodeGroups.find((each) => each.name === nodeGroup);
 }
 
 async function reportResult(
   host: CommandHost,
   open: OpenFleet,
-  { name, requested }: { readonly name: string; readonly requested: ReadonlySet<string> },
+  { part, requested }: { readonly part: ScaledPart; readonly requested: ReadonlySet<string> },
 ): Promise<void> {
-  const { machines, pools } = await open.fleet.status();
-  const ready = pools.find((pool) => pool.name === name)?.ready ?? 0;
-  host.context.out(`pool ${name} has ${formatCount(ready, 'machine')}\n`);
+  const status = await open.fleet.status();
+  const { machines } = status;
+  const { name, nodeGroup } = part;
+  const what = nodeGroup === undefined ? `pool ${name}` : `node group ${nodeGroup}`;
+  const ready = countPart(status, part)?.ready ?? 0;
+  host.context.out(`${what} has ${formatCount(ready, 'machine')}\n`);
   const failed = machines.filter(({ id, phase }) => phase === 'failed' && requested.has(id));
   if (failed.length > 0) throw failedMachinesError(failed, requested.size);
   await requireNoVmLeftBehind(open, requested);

@@ -90,8 +90,12 @@ function render(
   return formatTable([header, ...rows, ...removedPools.map(renderRemoved)]);
 }
 
-function remark({ name, missing, lost, backoff }: PoolStatus, waiting: string | undefined): string {
+function remark(pool: PoolStatus, waiting: string | undefined): string {
+  const { name, nodeGroups, missing, lost, backoff } = pool;
   const remarks = [
+    ...(nodeGroups.length === 0
+      ? []
+      : [nodeGroups.map((group) => `${group.name} ${group.target}`).join(', ')]),
     ...(missing === 0
       ? []
       : [`VMs of ${formatCount(missing, 'more machine')} are gone: see orphans`]),

@@ -59,7 +59,10 @@ export function createFleet(options: FleetOptions): Fleet {
       cache,
     ),
     poolLimits: Object.fromEntries(
-      Object.values(pools).map(({ name, limits, size }) => [name, { name, limits, size }]),
+      Object.values(pools).map(({ name, limits, size, nodeGroups }) => [
+        name,
+        { name, limits, size, nodeGroups },
+      ]),
     ),
     forecast,
     status: () => readStatus(options, cache),
@@ -76,6 +79,6 @@ export function createFleet(options: FleetOptions): Fleet {
       if (errors.length > 0) throw errors[0];
       return { ...report, inProgress: reconciler.countInProgress() };
     },
-    runDriver: (driver) => runDriver(engine, driver),
+    runDriver: (driver) => runDriver({ ...engine, minimumDelay: driver.minimumDelay }, driver),
   };
 }

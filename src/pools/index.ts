@@ -12,5 +12,6 @@ export {
   maxMachines,
   type PoolLimits,
 } from './limits.ts';
+export { type NodeGroup, nodeGroupsOf } from './node-groups.ts';
 export { describeDifference, sizeKey } from './resources.ts';
-export { type TemplateNode, templateNode } from './template-node.ts';
+export { INSTANCE_TYPE_LABEL, type TemplateNode, templateNode } from './template-node.ts';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process, any mode. The health server starts first, so that probes report why the process is not ready.
 import { describePlannedKey, type LoadedConfig } from '../config/index.ts';
+import { MinimumDelay } from '../fleet/index.ts';
 import {
   asPvescalerError,
   Cancelled,
@@ -29,6 +30,8 @@ interface Daemon {
   readonly loaded: LoadedConfig;
   readonly telemetry: Telemetry;
   readonly watchdog: Watchdog;
+  /** Undefined without a Cluster Autoscaler. */
+  readonly minimumDelay: MinimumDelay | undefined;
   /** Undefined until it is open. */
   open: OpenFleet | undefined;
 }
@@ -43,7 +46,8 @@ export async function serve(
   const { log, meters } = telemetry;
   const watchdog = new Watchdog({ clock: context.clock, log, meters });
   expectReads(Object.keys(config.regions), needsCluster(config), watchdog);
-  const daemon: Daemon = { context, loaded, telemetry, watchdog, open: undefined };
+  const minimumDelay = config.mode === 'externalgrpc' ? new MinimumDelay(context.clock) : undefined;
+  const daemon: Daemon = { context, loaded, telemetry, watchdog, minimumDelay, open: undefined };
   try {
     await runDaemon(daemon);
     return undefined;
@@ -136,7 +140,7 @@ const NO_STANDALONE_LOOP =
   'the standalone autoscaler is not in this release: pools keep their minimum size and follow the command line, but pending pods do not scale them up';
 
 async function startFrontEnd(
-  { context, telemetry }: Daemon,
+  { context, telemetry, minimumDelay }: Daemon,
   { config, fleet, store, cluster }: OpenFleet,
 ): Promise<RunningFrontEnd | undefined> {
   const { clock, signal, adapters } = context;
@@ -150,6 +154,7 @@ async function startFrontEnd(
     log,
     meters,
     signal,
+    onRefresh: () => minimumDelay?.recordRefresh(),
   });
   if (frontEnd !== undefined) log.info(`serving ${frontEnd.description}`);
   else if (config.mode === 'externalgrpc') throw unsupportedMode(config.mode);
@@ -181,7 +186,7 @@ async function driveUntilStopped(
 
 /** The first signal lets the current pass finish within SHUTDOWN_GRACE_MS; `stop` interrupts it. */
 async function driveFleet(
-  { context, telemetry, watchdog }: Daemon,
+  { context, telemetry, watchdog, minimumDelay }: Daemon,
   { fleet }: OpenFleet,
   stop: AbortController,
 ): Promise<void> {
@@ -200,7 +205,8 @@ async function driveFleet(
   if (finish.aborted) return;
   finish.addEventListener('abort', onFinish, { once: true });
   try {
-    await fleet.runDriver({ signal: stop.signal, finish, events: watchdog.events });
+    const { events } = watchdog;
+    await fleet.runDriver({ signal: stop.signal, finish, events, minimumDelay });
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;
   } finally {

@@ -50,6 +50,26 @@ it('pool scale creates and deletes machines, machines shows them, and orphans fi
   expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
 }, 120_000);
 
+it('pool scale --size scales one node group of a pool with a list of sizes in mode externalgrpc', async () => {
+  const { path, run } = await aLab({
+    config: `mode: externalgrpc
+grpc: { insecure: true }
+sizes:
+  small: { cpu: 1, memory: 1Gi, disk: 20Gi }
+  large: { cpu: 2, memory: 2Gi, disk: 20Gi }
+`,
+  });
+  const config = readFileSync(path, 'utf8');
+  writeFileSync(path, config.replace(/size: \{.*\}/, 'size: [small, large]'));
+  const scale = (to: number, ...size: string[]) =>
+    run('pool', 'scale', 'workers', '--to', String(to), ...size).out;
+  expect(scale(2, '--size', 'small')).toBe('node group workers-small has 2 machines\n');
+  expect(scale(1, '--size', 'cpu=2')).toBe('node group workers-large has 1 machine\n');
+  expect(run('pools').out).toMatch(/workers\s+3\s+3\s.*workers-small 2, workers-large 1/);
+  expect(scale(0, '--size', 'small')).toBe('node group workers-small has 0 machines\n');
+  expect(scale(0)).toBe('pool workers has 0 machines\n');
+}, 120_000);
+
 /** Kills the command after `steps` lines of progress. */
 async function killAfter(steps: number, path: string): Promise<void> {
   const child = start(['pool', 'scale', 'workers', '--to', '2', '--config', path]);

@@ -32,6 +32,7 @@ import { correctFutureTimes } from '../recovery/correct-times.ts';
 import { carryOutVmDecisions } from '../recovery/decide-vm.ts';
 
 import { applyIntents, maintainMinimum } from './apply-intents.ts';
+import type { MinimumDelay } from './minimum-delay.ts';
 
 import type { WorkQueue } from './work-queue.ts';
 
@@ -39,6 +40,7 @@ import type { WorkQueue } from './work-queue.ts';
 export interface EngineOptions extends FleetOptions {
   readonly cache: RecordCache;
   readonly forecast: CapacityForecast;
+  readonly minimumDelay?: MinimumDelay | undefined;
 }
 
 export interface PassReport {
@@ -83,10 +85,12 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   options.forecast.setAdopted(await adoptVms(context, parts.jobs));
   const reads = [...readTemplates(context, parts.jobs), ...readAddresses(context, parts.jobs)];
   await parts.jobs.settle(reads);
+  // Nothing is requested and the delay does not begin before a region was read.
+  const minimumWaitMs = context.views.size === 0 ? 0 : (options.minimumDelay?.remainingMs() ?? 0);
   await parts.exclusive(async () => {
     await correctFutureTimes(context, queue);
     await applyIntents(context, queue);
-    await maintainMinimum(context);
+    if (minimumWaitMs === 0) await maintainMinimum(context);
     await applyIntents(context, queue);
   });
   await parts.jobs.settle(readStorages(context, parts.jobs));
@@ -106,7 +110,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
     clusterStale: staleReasonOf(context),
     undecided: [...context.undecided],
     inProgress: inProgress.length + state.orphanedVms,
-    nextPassAt: nextPassAt(context, inProgress),
+    nextPassAt: nextPassAt(context, inProgress, minimumWaitMs),
     seenAt: { regions: Object.fromEntries(state.seenAt), cluster: state.clusterSeenAt },
   };
 }
@@ -148,9 +152,13 @@ async function enqueueMachines(
  * Soon while a machine is in progress. A machine in back-off counts from its end; a machine that waits for capacity is
  * tried again in the next regular pass.
  */
-function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): number {
+function nextPassAt(
+  context: ReconcileContext,
+  inProgress: readonly Machine[],
+  minimumWaitMs: number,
+): number {
   const { reconcileMs, busyMs } = context.settings;
-  const latest = context.now + reconcileMs;
+  const latest = context.now + Math.min(reconcileMs, minimumWaitMs || reconcileMs);
   const soonest = context.now + busyMs;
   const placingAt = isReadingStorages(context) ? soonest : latest;
   const dueAt = ({ id, phase, pool }: Machine): number =>

@@ -18,6 +18,7 @@ import { DriverState } from '../context/driver-state.ts';
 import type { CallsInProgress } from './calls-in-progress.ts';
 import { keepRenewing } from './keep-renewing.ts';
 import { LeaderElection } from './leader-election.ts';
+import type { MinimumDelay } from './minimum-delay.ts';
 import type { EngineOptions, PassReport } from './reconcile-pass.ts';
 import { Reconciler } from './reconciler.ts';
 
@@ -52,6 +53,8 @@ export interface DriverOptions {
   /** Starts nothing new; the pass and the machines being reconciled are finished. */
   readonly finish?: AbortSignal | undefined;
   readonly events?: DriverEvents | undefined;
+  /** While it lasts, no machines are requested for the minimum of a pool. */
+  readonly minimumDelay?: MinimumDelay | undefined;
 }
 
 /** How soon a request of another process is noticed. */

@@ -152,6 +152,59 @@ describe('scaleTo: which machines are deleted', () => {
   });
 });
 
+describe('requests for one node group of a pool with several sizes', () => {
+  const small = { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
+  const large = { cpu: 4, memoryBytes: 8 * GIB, diskBytes: 20 * GIB };
+  const nodeGroups = [
+    { id: 'workers-small', instanceType: 'small', size: small },
+    { id: 'workers-large', instanceType: 'large', size: large },
+  ];
+  const inGroup = (nodeGroup: string) => ({ ...REASON, nodeGroup });
+
+  async function aPoolOfTwoSizes(limits: Partial<typeof LIMITS> = {}) {
+    const pool = aPool({ size: small, nodeGroups, limits: { ...LIMITS, ...limits } });
+    const testFleet = aTestFleet(someSettings([pool]));
+    await testFleet.fleet.scaleTo('workers', 2, inGroup('workers-small'));
+    await testFleet.fleet.scaleTo('workers', 1, inGroup('workers-large'));
+    await untilAtRest(testFleet.fleet, testFleet);
+    return testFleet;
+  }
+
+  async function groupsOf({ fleet }: Pick<ReturnType<typeof aTestFleet>, 'fleet'>) {
+    const [pool] = (await fleet.status()).pools;
+    return pool?.nodeGroups.map(({ name, target, ready }) => [name, target, ready]);
+  }
+
+  it('scaleTo counts, creates and deletes only machines of that group', async () => {
+    const testFleet = await aPoolOfTwoSizes();
+    expect(await groupsOf(testFleet)).toEqual([
+      ['workers-small', 2, 2],
+      ['workers-large', 1, 1],
+    ]);
+    await testFleet.fleet.scaleTo('workers', 0, inGroup('workers-small'));
+    await testFleet.fleet.scaleTo('workers', 2, inGroup('workers-large'));
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await groupsOf(testFleet)).toEqual([
+      ['workers-small', 0, 0],
+      ['workers-large', 2, 2],
+    ]);
+  });
+
+  it('scaleTo keeps the limits of the whole pool', async () => {
+    const { fleet } = await aPoolOfTwoSizes({ min: 2, max: 4 });
+    await expect(fleet.scaleTo('workers', 3, inGroup('workers-large'))).rejects.toMatchObject({
+      code: 'POOL_AT_MAXIMUM',
+    });
+    await expect(fleet.scaleTo('workers', 0, inGroup('workers-small'))).rejects.toMatchObject({
+      code: 'REQUEST_INVALID',
+      hint: expect.stringContaining('or scale to 1.'),
+    });
+    await expect(fleet.scaleTo('workers', 1, inGroup('workers-huge'))).rejects.toMatchObject({
+      code: 'POOL_NOT_FOUND',
+    });
+  });
+});
+
 describe('remove', () => {
   it('deletes each machine once, however many concurrent calls name it', async () => {
     const testFleet = aTestFleet();

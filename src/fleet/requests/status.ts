@@ -3,8 +3,10 @@
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { LostMachines, PoolBackoff } from '../../model/pool.ts';
+import { type Member, nodeGroupsOf } from '../../pools/index.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { type RemovedPool, removedPools } from '../context/removed-pools.ts';
+import type { PoolSettings } from '../context/settings.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 
 export interface PoolStatus {
@@ -14,6 +16,8 @@ export interface PoolStatus {
   /** Machines that exist and are not being deleted, plus those requested and not yet created. */
   readonly target: number;
   readonly ready: number;
+  /** One per size, if the pool has several node groups; else empty. */
+  readonly nodeGroups: readonly Pick<PoolStatus, 'name' | 'target' | 'ready'>[];
   /** Ready machines whose VM is gone. They are neither in `ready` nor in `target`. */
   readonly missing: number;
   readonly failed: number;
@@ -37,6 +41,15 @@ function isVmMissing({ phase, missingSince }: Machine): boolean {
   return phase === 'ready' && missingSince !== undefined;
 }
 
+function countGroups(pool: PoolSettings, members: readonly Member[]): PoolStatus['nodeGroups'] {
+  if (pool.nodeGroups.length === 0) return [];
+  return nodeGroupsOf(pool).map(({ id, contains }) => {
+    const own = members.filter(({ size }) => contains(size));
+    const ready = own.filter(({ phase }) => phase === 'ready').length;
+    return { name: id, target: own.length, ready };
+  });
+}
+
 export async function readStatus(
   { store, clock, settings }: FleetOptions,
   cache: RecordCache,
@@ -45,17 +58,24 @@ export async function readStatus(
   const machines = cache.machines.all();
   const lease = await store.leases.read(RECONCILE_LEASE);
   const now = clock.now();
-  const pools = Object.values(settings.pools).map(({ name, limits }): PoolStatus => {
+  const pools = Object.values(settings.pools).map((pool): PoolStatus => {
+    const { name, limits } = pool;
     const own = cache.index.machinesOf(name);
     const count = (phase: Machine['phase']) => own.filter((one) => one.phase === phase).length;
+    const isPresent = ({ id }: Pick<Machine, 'id'>) => {
+      const machine = cache.machines.get(id);
+      return machine === undefined || !isVmMissing(machine);
+    };
+    const members = cache.index.membersOf(name).filter(isPresent);
     const missing = own.filter(isVmMissing).length;
     const { backoff, lost } = cache.pools.get(name) ?? {};
     const heldBack = lost?.machines.filter((id) => cache.machines.get(id)?.phase === 'ready') ?? [];
     return {
       name,
       ...limits,
-      target: cache.index.membersOf(name).length - missing,
+      target: members.length,
       ready: count('ready') - missing,
+      nodeGroups: countGroups(pool, members),
       missing,
       failed: count('failed'),
       deleting: count('deleting') + count('draining'),
