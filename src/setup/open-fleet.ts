@@ -66,7 +66,7 @@ async function open(
   for (const warning of opened.warnings) opening.warn(warning);
   const store = opening.telemetry?.instrumentStore(opened.store) ?? opened.store;
   const { createFleet, DriverRegistry: Registry } = await import('../fleet/index.ts');
-  const driverRegistry = new Registry(clock);
+  const driverRegistry = new Registry(clock, opened.driverLock);
   const connections = isDriving
     ? await connectAll(context, config, { ...opening, driverRegistry })
     : { hypervisors: new Map<string, Hypervisor>(), connected: undefined };
