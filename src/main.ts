@@ -53,9 +53,13 @@ async function startProxmoxSim(options: ProxmoxSimOptions) {
 }
 
 async function openDatabase(path: string): Promise<OpenedStore> {
-  const { fileSystemWarnings, openSqliteStore } = await import('./store/index.ts');
+  const { fileSystemWarnings, openDriverLock, openSqliteStore } = await import('./store/index.ts');
   const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
-  return { store, warnings: await fileSystemWarnings(path) };
+  const [warnings, driverLock] = await Promise.all([
+    fileSystemWarnings(path),
+    openDriverLock(path, systemClock),
+  ]);
+  return { store, warnings, driverLock };
 }
 
 async function openOrCreateStore(path: string): Promise<OpenedStore> {

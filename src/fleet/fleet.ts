@@ -18,14 +18,14 @@ import {
 import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
 import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';
 import { readMemberHealth } from './requests/member-health.ts';
-import { type FleetStatus, readStatus } from './requests/status.ts';
+import { type FleetStatus, readStatus, type StatusOptions } from './requests/status.ts';
 
 export interface Fleet extends FleetClient {
   /** For FleetClients in other threads, which must apply the same limits. */
   readonly poolLimits: Readonly<Record<string, PoolLimits>>;
   /** What the last passes of this process read. */
   readonly forecast: ForecastReader & Pick<CapacityForecast, 'report' | 'onChange'>;
-  status(): Promise<FleetStatus>;
+  status(options?: StatusOptions): Promise<FleetStatus>;
   /** Lists what has lost its counterpart, from Proxmox and the records; changes nothing. */
   orphans(): Promise<readonly Orphan[]>;
   /** Reads the VM and judges a person's decision about it; throws when it would be refused. Changes nothing. */
@@ -65,7 +65,7 @@ export function createFleet(options: FleetOptions): Fleet {
       ]),
     ),
     forecast,
-    status: () => readStatus(options, cache),
+    status: (statusOptions) => readStatus(options, cache, statusOptions),
     orphans: () => listOrphans(options, cache),
     planVmDecision: (request) => planVmDecision(options, cache, request),
     requestVmDecision: (decision) => requestVmDecision(options, cache, decision),

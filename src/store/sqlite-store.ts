@@ -287,11 +287,12 @@ class SqliteLeases implements StoreLeases {
     }
   }
 
-  #acquire({ name, holder, durationMs }: LeaseRequest): Lease {
+  #acquire({ name, holder, durationMs, endedHolder }: LeaseRequest): Lease {
     const last = this.#newest(name);
     // Read under the lock: an earlier time could make a lease that was renewed meanwhile appear expired.
     const now = this.#connection.now();
-    if (last !== undefined && last.holder !== holder && isLeaseValid(last, now)) {
+    const isFree = last === undefined || last.holder === holder || last.holder === endedHolder;
+    if (!isFree && isLeaseValid(last, now)) {
       throw new Conflict('LEASE_HELD', `lease ${name} is held by ${last.holder}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });

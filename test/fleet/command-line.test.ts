@@ -70,6 +70,36 @@ sizes:
   expect(scale(0)).toBe('pool workers has 0 machines\n');
 }, 120_000);
 
+it('pools counts the machines whose VM exists, and says when it can only count records', async () => {
+  const { folder, run, request, sim } = await aLab();
+  run('pool', 'scale', 'workers', '--to', '2');
+  const [machine] = JSON.parse(run('machines', '--json').out) as {
+    readonly placement: { readonly vmId: number; readonly host: string };
+  }[];
+  const vm = `/nodes/${machine!.placement.host}/qemu/${machine!.placement.vmId}`;
+  await request('POST', `${vm}/status/stop`);
+  const isDeleted = async () => (await request('DELETE', vm)).status === 200;
+  while (!(await isDeleted())) await new Promise((resolve) => setTimeout(resolve, 50));
+  const isGone = async () => (await request('GET', `${vm}/config`)).status !== 200;
+  while (!(await isGone())) await new Promise((resolve) => setTimeout(resolve, 50));
+  const counted = run('pools');
+  expect(counted.out).toMatch(/workers\s+1\s+1\s+0\s+0\s+0-5\s+VMs of 1 more machine are gone/);
+  expect(counted.err).toBe('');
+  sim.kill('SIGKILL');
+  await once(sim, 'exit');
+  const recorded = run('pools');
+  expect(recorded).toMatchObject({ exitCode: 0 });
+  expect(recorded.out).toMatch(/workers\s+2\s+2/);
+  expect(recorded.err).toMatch(
+    /region lab cannot be read, so its machines are counted from the records: /,
+  );
+  rmSync(join(folder, 'token'));
+  expect(run('pools')).toMatchObject({
+    exitCode: 0,
+    err: expect.stringContaining('region lab cannot be read') as unknown,
+  });
+}, 120_000);
+
 /** Kills the command after `steps` lines of progress. */
 async function killAfter(steps: number, path: string): Promise<void> {
   const child = start(['pool', 'scale', 'workers', '--to', '2', '--config', path]);

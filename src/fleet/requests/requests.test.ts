@@ -347,6 +347,25 @@ describe('a machine whose VM was deleted by a person', () => {
     expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
   });
 
+  it('is not counted by a status that reads Proxmox, before any process has driven since', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    testFleet.hypervisor.state.vms.delete(machine!.placement!.vmId);
+    const counted = async (readsProxmox: boolean) =>
+      (await testFleet.fleet.status({ readsProxmox })).pools[0];
+    expect(await counted(true)).toMatchObject({ target: 1, ready: 1, missing: 1, unread: {} });
+    expect(await counted(false)).toMatchObject({ target: 2, ready: 2, missing: 0 });
+    const error = new Unreachable('PVE_UNREACHABLE', 'no route to host');
+    testFleet.hypervisor.failNext('view', error);
+    expect(await counted(true)).toMatchObject({
+      target: 2,
+      ready: 2,
+      unread: { memory: 'no route to host' },
+    });
+  });
+
   it('ends after a while, also when no process runs for that long', async () => {
     const settings = someSettings();
     const testFleet = aTestFleet(settings);

@@ -144,10 +144,11 @@ export class MemoryStoreState {
     return this.#leases.get(name);
   }
 
-  acquire({ name, holder, durationMs }: LeaseRequest): Lease {
+  acquire({ name, holder, durationMs, endedHolder }: LeaseRequest): Lease {
     const last = this.#leases.get(name);
     const now = this.#now();
-    if (last !== undefined && last.holder !== holder && isLeaseValid(last, now)) {
+    const isFree = last === undefined || last.holder === holder || last.holder === endedHolder;
+    if (!isFree && isLeaseValid(last, now)) {
       throw new Conflict('LEASE_HELD', `lease ${name} is held by ${last.holder}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });
