@@ -15,6 +15,7 @@ import {
 } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, NEVER, PAST } from '../context/driver-lease.ts';
 import { DriverState } from '../context/driver-state.ts';
+import { DriverTime } from '../context/driver-time.ts';
 import type { CallsInProgress } from './calls-in-progress.ts';
 import { keepRenewing } from './keep-renewing.ts';
 import { LeaderElection } from './leader-election.ts';
@@ -68,7 +69,8 @@ const MAX_SHARED_VIEW_AGE_MS = 2_000;
 export async function runDriver(options: DriverParts, given: DriverOptions): Promise<void> {
   const { signal, finish, events = {} } = given;
   const ending = finish === undefined ? signal : AbortSignal.any([signal, finish]);
-  const driver = { signal, ending, events };
+  const missingTime = new DriverTime(Number.POSITIVE_INFINITY);
+  const driver = { signal, ending, events, missingTime };
   while (!ending.aborted) {
     const acquired = await acquire(options, driver);
     if (acquired === undefined) return;
@@ -81,6 +83,8 @@ interface RunOptions {
   /** Aborted by `signal` or `finish`. */
   readonly ending: AbortSignal;
   readonly events: DriverEvents;
+  /** See `DriverState`. */
+  readonly missingTime: DriverTime;
 }
 
 /** Undefined for the first lease, and for one that an earlier version released. */
@@ -158,7 +162,7 @@ class DriverTerm implements DriverLease {
     this.#run = run;
     this.#reconciler = new Reconciler(options, {
       onError: (error) => this.#onMachineError(error),
-      state: new DriverState(previousEndedAt),
+      state: new DriverState(previousEndedAt, run.missingTime),
     });
     const { cluster } = options;
     this.#election = cluster === undefined ? undefined : new LeaderElection(options, cluster);
