@@ -84,7 +84,7 @@ describe('isImagePresent: what is downloaded', () => {
     const { order, disk } = await downloadOf({
       url: `https://images.example/current/${last}`,
       checksum,
-    } as never);
+    });
     expect(order?.fileName).toBe(fileName);
     expect(order?.checksum).toEqual(checksum);
     expect(disk).toMatchObject({ importFrom: `local:import/${fileName}` });

@@ -88,8 +88,8 @@ describe('bootstrap tokens', () => {
     hypervisor.failNext('uploadIso', refusal);
     await fleet.scaleTo('workers', 1, REASON);
     while (cluster.state.tokens.length === 0) await onePass(fleet, testFleet);
-    const [{ lifetimeMs = 0 } = {}] = cluster.state.tokens;
-    clock.setWallClock(clock.now() + lifetimeMs / 2);
+    const [created] = cluster.state.tokens;
+    clock.setWallClock(clock.now() + (created?.lifetimeMs ?? 0) / 2);
     await runPasses(testFleet, 5);
     expect(cluster.state.tokens).toHaveLength(2);
   });

@@ -47,7 +47,7 @@ describe('macOf', () => {
     ['whose last octet has one digit', 11, undefined, '02:B2:C3:D4:E5:01'],
     ['with a prefix of three octets', 0, 'bc:24:11', 'BC:24:11:D4:E5:F6'],
     ['with a prefix of five octets', 2, 'bc:24:11:aa:bb', 'BC:24:11:AA:BB:F8'],
-  ])('derives an address %s', (_what, index, prefix, mac) => {
+  ])('derives an address %s', (...[, index, prefix, mac]) => {
     expect(macOf(id, index, prefix)).toBe(mac);
   });
 });
