@@ -58,6 +58,17 @@ describe('VMs of this cluster without a matching record', () => {
     expect(await testFleet.fleet.orphans()).toEqual([]);
   });
 
+  it('are listed as VMs that will be adopted, also if they are ready and their record is older', async () => {
+    const testFleet = aTestFleet();
+    const { id } = await reachPhase(testFleet, 'ready');
+    const { placement: _, ...record } = (await testFleet.store.machines.get(id))!.value;
+    const seen = await testFleet.store.machines.get(id);
+    await testFleet.store.machines.replace(seen!, { ...record, phase: 'requested' });
+    expect(await testFleet.fleet.orphans()).toMatchObject([
+      { kind: 'vm-without-record', fixable: true },
+    ]);
+  });
+
   it('are removed if their machine has another VM', async () => {
     const testFleet = aTestFleet();
     await testFleet.fleet.scaleTo('workers', 1, REASON);
