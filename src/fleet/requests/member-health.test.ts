@@ -91,7 +91,9 @@ describe('readMemberHealth', () => {
     'does not take %s for a cluster that cannot be read',
     async (error) => {
       const testFleet = aJoiningTestFleet();
-      testFleet.cluster.refresh = () => Promise.reject(error);
+      testFleet.cluster.refresh = () => {
+        throw error;
+      };
       await expect(healthOf(testFleet, aReadyRecord())).rejects.toBe(error);
     },
   );
