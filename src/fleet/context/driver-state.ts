@@ -129,12 +129,25 @@ export class DriverState {
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
 
+  /** The same of missing VMs, for which time without a driver counts: commands end soon. */
+  readonly missingTime: DriverTime;
   readonly previousEndedAt: number;
 
-  /** `previousEndedAt`: wall clock of the last sign of the driver before this one. */
-  constructor(previousEndedAt = Number.POSITIVE_INFINITY) {
+  /**
+   * `previousEndedAt`: wall clock of the last sign of the driver before this one. `missingTime`: of all drivers in this
+   * process, so that it survives a lease that a change of the wall clock ends.
+   */
+  constructor(
+    previousEndedAt = Number.POSITIVE_INFINITY,
+    missingTime = new DriverTime(Number.POSITIVE_INFINITY),
+  ) {
     this.previousEndedAt = previousEndedAt;
     this.driverTime = new DriverTime(previousEndedAt);
+    this.missingTime = missingTime;
+  }
+
+  timeOf(field: TimedField): DriverTime {
+    return field === 'missingSince' ? this.missingTime : this.driverTime;
   }
 
   /** Removes everything about a machine whose record is removed. */
@@ -158,7 +171,7 @@ export class DriverState {
     for (const subject of ['node', 'labels', 'zone', 'vm', 'missing node'])
       this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
-    for (const field of TIMED_FIELDS) this.driverTime.forget(timeKey(id, field));
+    for (const field of TIMED_FIELDS) this.timeOf(field).forget(timeKey(id, field));
   }
 }
 

@@ -50,6 +50,7 @@ describe('DriverTime', () => {
     const corrected = since + 5_001;
     expect(time.corrected('a', since + 1, clock)).toBeUndefined();
     expect(time.corrected('a', since, clock)).toBe(corrected);
+    time.replaceSince('a', corrected);
     expect(time.corrected('a', corrected, clock)).toBeUndefined();
     expect(time.elapsedMs('a', corrected, clock)).toBe(10_000);
   });

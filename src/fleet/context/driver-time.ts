@@ -41,9 +41,13 @@ export class DriverTime {
     const entry = this.#entries.get(key);
     if (entry?.since !== since) return undefined;
     const corrected = clock.now() - this.elapsedMs(key, since, clock);
-    if (Math.abs(corrected - since) <= TOLERANCE_MS) return undefined;
-    entry.since = corrected;
-    return corrected;
+    return Math.abs(corrected - since) <= TOLERANCE_MS ? undefined : corrected;
+  }
+
+  /** After `corrected` was recorded: what has elapsed stays the same. */
+  replaceSince(key: string, since: number): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) entry.since = since;
   }
 
   forget(key: string): void {

@@ -86,7 +86,7 @@ export class MachineReconcile {
   /** How long drivers have been waiting since that time in the record. */
   elapsedMs(field: TimedField, since: number): number {
     const { state, clock } = this.context;
-    return state.driverTime.elapsedMs(timeKey(this.id, field), since, clock);
+    return state.timeOf(field).elapsedMs(timeKey(this.id, field), since, clock);
   }
 
   /**
@@ -102,25 +102,27 @@ export class MachineReconcile {
 
   /** Corrects the times from which a driver counts after a change of the wall clock, for the next driver. */
   async correctTimes(): Promise<void> {
-    const { placedAt, phaseSince, missingSince, task } = this.machine;
-    const corrected = (field: TimedField, since: number | undefined) =>
-      since === undefined ? undefined : this.#corrected(field, since);
-    const placed = corrected('placedAt', placedAt);
-    const phase = corrected('phaseSince', phaseSince);
-    const missing = corrected('missingSince', missingSince);
-    const startedAt = corrected('task', task?.startedAt);
-    const changes: MachineChanges = {
-      ...(placed !== undefined && { placedAt: placed }),
-      ...(phase !== undefined && { phaseSince: phase }),
-      ...(missing !== undefined && { missingSince: missing }),
-      ...(task !== undefined && startedAt !== undefined && { task: { ...task, startedAt } }),
-    };
-    if (Object.keys(changes).length > 0) await this.update(changes);
-  }
-
-  #corrected(field: TimedField, since: number): number | undefined {
     const { state, clock } = this.context;
-    return state.driverTime.corrected(timeKey(this.id, field), since, clock);
+    const { placedAt, phaseSince, missingSince, task } = this.machine;
+    const times: readonly (readonly [TimedField, number | undefined])[] = [
+      ['placedAt', placedAt],
+      ['phaseSince', phaseSince],
+      ['missingSince', missingSince],
+      ['task', task?.startedAt],
+    ];
+    const corrected = new Map<TimedField, number>();
+    for (const [field, since] of times) {
+      if (since === undefined) continue;
+      const at = state.timeOf(field).corrected(timeKey(this.id, field), since, clock);
+      if (at !== undefined) corrected.set(field, at);
+    }
+    if (corrected.size === 0) return;
+    const { task: startedAt = 0, ...changes } = Object.fromEntries(corrected);
+    const isTaskChanged = task !== undefined && corrected.has('task');
+    await this.update({ ...changes, ...(isTaskChanged && { task: { ...task, startedAt } }) });
+    for (const [field, at] of corrected) {
+      state.timeOf(field).replaceSince(timeKey(this.id, field), at);
+    }
   }
 
   record(note: Omit<JournalNote, 'subject'>): Promise<void> {

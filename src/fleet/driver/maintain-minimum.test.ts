@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Unreachable } from '../../ports/errors.ts';
+import { InvalidConfig, Unreachable } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
+import { aJoiningPool, aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aPool, REGION, someSettings } from '../testing/settings.ts';
 import {
   aTestFleet,
@@ -39,6 +40,31 @@ describe('maintainMinimum', () => {
     expect(recorded.map(({ message }) => message)).toEqual([
       'pool workers has a minimum of 3 machines; its limits of cpu and memory allow 2',
     ]);
+  });
+
+  it('requests nothing while machines of the pool could not join, or keep failing', async () => {
+    const min = { ...aPool().limits, min: 1 };
+    const joining = aJoiningTestFleet(someSettings([aJoiningPool({ limits: min })]));
+    joining.cluster.disconnect();
+    await joining.clock.advance(2 * 60_000);
+    await runPasses(joining, 3);
+    expect(await machinesIn(joining.store)).toEqual([]);
+
+    const failing = aTestFleet(someSettings([aPool({ limits: min })]));
+    failing.hypervisor.failNext('createVm', new InvalidConfig('CONFIG_INVALID', 'no such bridge'));
+    await runPasses(failing, 10);
+    expect(await machinesIn(failing.store)).toMatchObject([{ phase: 'failed' }]);
+    await failing.clock.advance(60_000);
+    await untilAtRest(failing.fleet, failing);
+    expect(existingResources(failing.hypervisor).vms).toHaveLength(1);
+  });
+
+  it('requests nothing for a pool that has its minimum', async () => {
+    const testFleet = aTestFleet(someSettings([aPool({ limits: { ...aPool().limits, min: 1 } })]));
+    await untilAtRest(testFleet.fleet, testFleet);
+    await runPasses(testFleet, 5);
+    expect(await machinesIn(testFleet.store)).toHaveLength(1);
+    expect(await testFleet.store.intents.list()).toHaveLength(1);
   });
 
   it('requests nothing for a pool whose minimum the Cluster Autoscaler keeps', async () => {

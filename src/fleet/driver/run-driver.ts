@@ -17,6 +17,7 @@ import {
 } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, NEVER, PAST } from '../context/driver-lease.ts';
 import { DriverState } from '../context/driver-state.ts';
+import { DriverTime } from '../context/driver-time.ts';
 import type { CallsInProgress } from './calls-in-progress.ts';
 import { keepRenewing } from './keep-renewing.ts';
 import { LeaderElection, maxRequestMs } from './leader-election.ts';
@@ -73,7 +74,8 @@ const MAX_SHARED_VIEW_AGE_MS = 2_000;
 export async function runDriver(options: DriverParts, given: DriverOptions): Promise<void> {
   const { signal, finish, events = {} } = given;
   const ending = finish === undefined ? signal : AbortSignal.any([signal, finish]);
-  const driver = { signal, ending, events };
+  const missingTime = new DriverTime(Number.POSITIVE_INFINITY);
+  const driver = { signal, ending, events, missingTime };
   while (!ending.aborted) {
     const acquired = await acquire(options, driver);
     if (acquired === undefined) {
@@ -89,6 +91,8 @@ interface RunOptions {
   /** Aborted by `signal` or `finish`. */
   readonly ending: AbortSignal;
   readonly events: DriverEvents;
+  /** See `DriverState`. */
+  readonly missingTime: DriverTime;
 }
 
 /** Undefined for the first lease, and for one that an earlier version released. */
@@ -192,7 +196,7 @@ class DriverTerm implements DriverLease {
     this.#run = run;
     this.#reconciler = new Reconciler(options, {
       onError: (error) => this.#onMachineError(error),
-      state: new DriverState(previousEndedAt),
+      state: new DriverState(previousEndedAt, run.missingTime),
     });
     const { cluster } = options;
     this.#election =

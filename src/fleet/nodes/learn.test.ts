@@ -21,7 +21,7 @@ async function learnFrom(testFleet: JoiningTestFleet, allocatable: Record<string
   guests.behaviour = { neverReady: true };
   await fleet.scaleTo('workers', 2, REASON);
   await runPasses(testFleet, 25);
-  for (const { name } of cluster.state.nodes.values().toArray()) {
+  for (const { name } of cluster.state.nodes.values()) {
     if (name !== placement.name) cluster.state.updateNode(name, { allocatable });
   }
   expect(cluster.state.nodes.size).toBe(2);

@@ -295,11 +295,13 @@ describe('a wall clock that is set forward', () => {
     await untilAtRest(testFleet.fleet, testFleet);
     const { vms } = testFleet.hypervisor.state;
     vms.delete(placement!.vmId);
-    await driveFor(testFleet, 20);
+    const driver = startDriver(testFleet);
+    await driver.run(20);
     setForward(testFleet);
-    await driveFor(testFleet, 60);
+    await driver.run(60);
     expect(await phasesIn(testFleet.store)).toEqual(['ready']);
-    await driveFor(testFleet, 300);
+    await driver.run(300);
+    await driver.stop();
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
   });
 

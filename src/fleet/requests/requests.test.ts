@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { countOutcomes } from '../../ports/contract/store-fixture.contract.ts';
 import { NoCapacity, Unreachable } from '../../ports/errors.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aPool, someSettings } from '../testing/settings.ts';
 import {
@@ -378,6 +379,23 @@ describe('a machine whose VM was deleted by a person', () => {
       await testFleet.clock.advance(settings.lostAfterMs / 3);
     }
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('ends after a while, also when commands that run for seconds are the only drivers', async () => {
+    const testFleet = aTestFleet();
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    testFleet.hypervisor.state.vms.delete(placement?.vmId ?? 0);
+    for (let command = 0; command < 2; command += 1) {
+      const finish = new AbortController();
+      const { signal } = new AbortController();
+      const driving = testFleet.fleet.runDriver({ signal, finish: finish.signal });
+      await testFleet.clock.advance(5_000);
+      finish.abort();
+      await advanceUntilSettled(testFleet.clock, driving);
+      await testFleet.clock.advance(10 * 60_000);
+    }
+    expect((await machinesIn(testFleet.store)).map(({ phase }) => phase)).not.toContain('ready');
   });
 
   it('is ready again when its VM is back', async () => {
