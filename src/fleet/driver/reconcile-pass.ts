@@ -150,7 +150,7 @@ async function enqueueMachines(
 
 /**
  * Soon while a machine is in progress. A machine in back-off counts from its end; a machine that waits for capacity is
- * tried again in the next regular pass.
+ * tried again in the next regular pass. A drain needs no pass.
  */
 function nextPassAt(
   context: ReconcileContext,
@@ -161,10 +161,10 @@ function nextPassAt(
   const latest = context.now + Math.min(reconcileMs, minimumWaitMs || reconcileMs);
   const soonest = context.now + busyMs;
   const placingAt = isReadingStorages(context) ? soonest : latest;
-  const dueAt = ({ id, phase, pool }: Machine): number =>
-    phase === 'requested'
-      ? (backoffOf(context, pool)?.until ?? placingAt)
-      : (backoffEndOf(context, id) ?? soonest);
+  const dueAt = ({ id, phase, pool }: Machine): number => {
+    if (phase === 'requested') return backoffOf(context, pool)?.until ?? placingAt;
+    return phase === 'draining' ? latest : (backoffEndOf(context, id) ?? soonest);
+  };
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
   return Math.max(soonest, next);
 }

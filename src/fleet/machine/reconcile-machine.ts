@@ -22,7 +22,7 @@ import { booting } from './booting.ts';
 import { configuring } from './configuring.ts';
 import { creating } from './creating.ts';
 import { deleting } from './deleting.ts';
-import { draining } from './draining.ts';
+import { draining, isDrainOverdue } from './draining.ts';
 import { failMachine, withLastError } from './fail-machine.ts';
 import { joining } from './joining.ts';
 import { lookUpVm } from './own-vm.ts';
@@ -79,7 +79,9 @@ export async function reconcileMachine(
     await reconcile.correctTimes();
     if (await failIfOverdue(reconcile)) return CONTINUE;
     const leftMs = (context.state.backoffs.get(id)?.until ?? 0) - context.clock.monotonic();
-    if (leftMs > 0) return requeueInBackoff(leftMs, 'back-off after an error');
+    if (leftMs > 0 && !isDrainOverdue(reconcile)) {
+      return requeueInBackoff(leftMs, 'back-off after an error');
+    }
     return await runHandlers(reconcile);
   } catch (error) {
     return error instanceof RecordCorrected ? CONTINUE : handleError(reconcile, error);

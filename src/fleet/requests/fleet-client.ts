@@ -155,7 +155,7 @@ class Requests {
 
   async #request(name: string, count: number, why: RequestReason): Promise<Accepted> {
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
-    const members = this.#cache.index.membersOf(name);
+    const members = this.#cache.index.limitedMembersOf(name);
     return this.#create(this.#group(name, why).pool, { members, count }, why);
   }
 
@@ -224,7 +224,10 @@ class Requests {
     const members = this.#existingMembers(name, healthOf);
     const own = members.filter((member) => contains(member.size));
     requireMinimum(pool, members.length - own.length, size);
-    if (own.length <= size) return this.#create(pool, { members, count: size - own.length }, why);
+    if (own.length <= size) {
+      const limited = [...members, ...this.#cache.index.drainingOf(name)];
+      return this.#create(pool, { members: limited, count: size - own.length }, why);
+    }
     const machines = this.#chooseToDelete(own, size, healthOf);
     if (machines.length === 0) return NOTHING;
     if (why.drain !== undefined) return this.#writeDrain(name, machines, { ...why, ...why.drain });
