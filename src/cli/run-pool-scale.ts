@@ -14,13 +14,20 @@ import {
 } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { findMissingAccess } from '../setup/index.ts';
+import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import type { DrainOptions } from './drain-options.ts';
 import { parseDrainOptions, requireNoneUndone, undoneDrains } from './drain-results.ts';
 import { parsePoolSize } from './parse-pool-size.ts';
-import type { ScaleOptions } from './pool-scale.ts';
 import { requireNoVmLeftBehind } from './run-machine-delete.ts';
 import { runUntilDone } from './run-until-done.ts';
-import { parseTimeoutMs } from './timeout-option.ts';
+import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
+
+export interface ScaleOptions extends ConfigOptions, TimeoutOptions, DrainOptions {
+  readonly to: string;
+  readonly size?: string;
+  readonly reason: string;
+}
 
 /** The command stops waiting for a seed that could not be deleted so often; other drivers keep trying. */
 const MAX_SEED_ATTEMPTS = 3;
