@@ -24,7 +24,9 @@ export async function requestDrain(
   if (machine.phase === 'draining') return joinDrain(context, intent, known);
   if (machine.phase !== 'ready') return 'without-node';
   const node = nodeToDrain(context, machine);
-  if (node === 'none') return 'without-node';
+  if (node === 'none') {
+    return intent.requestedBy === AUTOSCALER ? refuse(context, machine) : 'without-node';
+  }
   if (node === 'unknown') return 'later';
   // The record first: a machine that is draining always has one.
   await context.records.putDrain({
@@ -39,6 +41,16 @@ export async function requestDrain(
   });
   await context.records.move(machine.id, 'draining');
   context.state.backoffs.delete(machine.id);
+  return 'applied';
+}
+
+/** The autoscaler has judged a Node that is gone. Whether the machine is lost is decided elsewhere, see lost-machines.ts. */
+async function refuse(context: ReconcileContext, machine: Machine): Promise<DrainOutcome> {
+  await context.recordMachine(machine, {
+    kind: 'refused',
+    reason: 'DrainRefused',
+    message: `${machine.placement?.name ?? machine.id} is not drained: it has no Node`,
+  });
   return 'applied';
 }
 
