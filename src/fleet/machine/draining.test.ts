@@ -430,18 +430,20 @@ describe('a drain is undone', () => {
     expect(await restoredNode(testFleet)).toEqual(RESTORED);
   });
 
-  it('after its whole time, also if the clock is set back meanwhile', async () => {
+  it.each([
+    ['back', -60 * MINUTE_MS],
+    ['forward', 60 * MINUTE_MS],
+  ])('after its whole time if the clock is set %s meanwhile', async (_how, changeMs) => {
     const testFleet = await aDrainTestFleet();
     protect(testFleet, testFleet.putPod());
     await requestDrain(testFleet);
     await testFleet.untilDrain('evicting');
-    testFleet.clock.setWallClock(testFleet.clock.now() - 60 * MINUTE_MS);
+    testFleet.clock.setWallClock(testFleet.clock.now() + changeMs);
+    await runPasses(testFleet, 3);
+    await testFleet.clock.advance(4 * MINUTE_MS);
     await runPasses(testFleet, 3);
     expect(await phasesIn(testFleet.store)).toEqual(['draining']);
-    const { requestedAt = 0, deadlineAt = 0 } = (await testFleet.drain()) ?? {};
-    expect(requestedAt).toBeLessThanOrEqual(testFleet.clock.now());
-    expect(deadlineAt - requestedAt).toBe(10 * MINUTE_MS);
-    await testFleet.clock.advance(10 * MINUTE_MS);
+    await testFleet.clock.advance(6 * MINUTE_MS);
     expect(await restoredNode(testFleet)).toEqual(RESTORED);
   });
 
