@@ -43,6 +43,12 @@ export function listNodes(api: Api): Promise<readonly NodeObject[]> {
   return api.list<NodeObject>('/api/v1/nodes');
 }
 
+export async function listNodesOfPool(api: Api, pool: string): Promise<readonly NodeObject[]> {
+  return (await listNodes(api)).filter(
+    ({ metadata }) => metadata.labels?.['autoscaler.proxmox/group'] === pool,
+  );
+}
+
 /** Undefined while it does not exist. */
 export async function findNode(api: Api, name: string): Promise<NodeObject | undefined> {
   return (await listNodes(api)).find(({ metadata }) => metadata.name === name);

@@ -290,7 +290,7 @@ proxmox:
     endpoints: ["${new URL(url).origin}"]
     tls: { fingerprints: ["${fingerprint}"] }
     token: { id: "scaler@pve!sim", secretFile: ${this.folder}/token }
-    vmIds: 1250-1300
+    vmIds: 1250-1399
     storage: { images: local, seeds: shared, disks: local-lvm }
 images:
   noble: { url: ${IMAGE}, checksum: "sha256:${SHA256}" }
@@ -339,6 +339,13 @@ export function listLeftovers({ sim }: SimulatedSite) {
     vms: vms.filter(({ config }) => config['template'] !== '1').map(({ id }) => id),
     isos: volumes.filter(({ content }) => content === 'iso').map(({ id }) => id),
   };
+}
+
+export function listVmsOfPool({ sim }: SimulatedSite, pool: string): readonly number[] {
+  return sim
+    .inspect()
+    .vms.filter(({ config }) => config['name']?.startsWith(`${pool}-`) === true)
+    .map(({ id }) => id);
 }
 
 /** Counts created and destroyed VMs from the task log. Throws when one was created or destroyed twice. */
