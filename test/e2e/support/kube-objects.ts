@@ -19,7 +19,11 @@ export interface NodeObject extends ApiObject {
     readonly allocatable: Readonly<Record<string, string>>;
     readonly conditions: readonly Condition[];
     readonly addresses: readonly { type: string; address: string }[];
-    readonly nodeInfo: { readonly systemUUID: string; readonly kubeletVersion: string };
+    readonly nodeInfo: {
+      readonly systemUUID: string;
+      readonly kubeletVersion: string;
+      readonly bootID: string;
+    };
   };
 }
 
