@@ -37,7 +37,10 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   placement: { imports: ['model'], pure: true, packages: ['ip-address'] },
   bootstrap: { imports: ['model'], pure: true, packages: ['yaml'] },
   pools: { imports: ['model', 'bootstrap', 'config/types'], pure: true },
-  scaling: { imports: ['model', 'scheduling', 'placement', 'bootstrap'], pure: true },
+  scaling: {
+    imports: ['model', 'scheduling', 'placement', 'bootstrap', 'pools', 'config/types'],
+    pure: true,
+  },
   ports: { imports: ['model'], open: 'every-file' },
   // The engine, in layers: each imports only the ones before it.
   fleet: { imports: [...FLEET_BASE, 'fleet/requests', ...FLEET_LAYERS] },

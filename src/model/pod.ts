@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Pod, reduced to what the scheduler reads: requests, tolerations, affinity, volumes.
+// A Pod, reduced to what the scheduler reads (requests, tolerations, affinity, volumes) and what decides whether it may
+// be evicted.
 
 import type { HostPort } from './host-port.ts';
 import type { Labels } from './labels.ts';
@@ -21,6 +22,16 @@ export interface PreferredNodes {
   readonly term: NodeSelectorTerm;
 }
 
+/** What speaks against evicting a pod, beside its controller and its disruption budgets. */
+export interface EvictionHints {
+  /** Annotation `cluster-autoscaler.kubernetes.io/safe-to-evict`; absent: not set. */
+  readonly safeToEvict?: boolean;
+  /** Annotation `karpenter.sh/do-not-disrupt: "true"`. */
+  readonly doNotDisrupt?: true;
+  /** Names of volumes on the node's disk that no annotation calls safe to lose. */
+  readonly localVolumes?: readonly string[];
+}
+
 export interface Pod {
   readonly name: string;
   readonly namespace: string;
@@ -29,6 +40,10 @@ export interface Pod {
   readonly controller?: Controller;
   /** The mirror pod of a static pod: it exists as long as its node. */
   readonly isMirror: boolean;
+  /** Wall clock; 0 if it is unknown. */
+  readonly createdAt: number;
+  /** Absent: none, as of most pods. */
+  readonly eviction?: EvictionHints;
 
   /** The node it runs on, or the only node it may run on. Empty: not decided. */
   readonly nodeName: string;

@@ -40,6 +40,7 @@ export function aClusterPod(overrides: Partial<Pod> = {}): Pod {
     uid: `uid-of-${name}`,
     labels: {},
     isMirror: false,
+    createdAt: 0,
     nodeName: '',
     nominatedNodeName: '',
     isFinished: false,

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides which machines to create and which nodes to drain, and why not the others.
+//
+// Pure: no clock, no I/O. Must not know how a step is carried out. Start reading at `decide.ts`.
+
+export type {
+  HostCapacity,
+  PoolChoice,
+  ScalingHost,
+  ScalingInput,
+  ScalingMachine,
+  ScalingNode,
+  ScalingPool,
+  ScalingSettings,
+} from './input.ts';
+export {
+  EMPTY_MEMORY,
+  type RequestedMachine,
+  rememberRequested,
+  type ScalingMemory,
+} from './memory.ts';
+export type {
+  CreateStep,
+  Decision,
+  DrainStep,
+  Facts,
+  Plan,
+  PlanCounts,
+  PlannedMove,
+  PlannedPods,
+  PodName,
+  Refusal,
+  RefusalCode,
+  Step,
+  SubjectKind,
+} from './plan.ts';
