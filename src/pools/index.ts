@@ -12,5 +12,11 @@ export {
   maxMachines,
   type PoolLimits,
 } from './limits.ts';
-export { describeDifference, sizeKey } from './resources.ts';
+export {
+  describeDifference,
+  type ReservedModel,
+  reservedModel,
+  sizeKey,
+  sizeOfKey,
+} from './resources.ts';
 export { type TemplateNode, templateNode } from './template-node.ts';

@@ -20,10 +20,12 @@ export {
   type ScalingMemory,
 } from './memory.ts';
 export type {
+  CancelStep,
   CreateStep,
   Decision,
   DrainStep,
   Facts,
+  PendingPlacement,
   Plan,
   PlanCounts,
   PlannedMove,

@@ -23,7 +23,7 @@ export interface ScalingInput {
   readonly disruptionBudgets: readonly DisruptionBudget[];
   /** Names of Nodes in the snapshot that are not Ready. */
   readonly unreadyNodes: readonly string[];
-  /** Machines of all pools, except those in phase failed or gone. */
+  /** Machines of all pools. Failed ones may be among them: the circuit breaker counts them. */
   readonly machines: readonly ScalingMachine[];
   readonly pools: readonly ScalingPool[];
   readonly hosts: readonly ScalingHost[];
@@ -48,6 +48,10 @@ export interface ScalingMachine {
   readonly placement?:
     | { readonly region: string; readonly host: string; readonly name: string }
     | undefined;
+  /** The host that it was requested for, until it is placed. */
+  readonly requestedHost?: { readonly region: string; readonly host: string } | undefined;
+  /** Why it has no place although it was requested: no host has capacity, for example. */
+  readonly refusal?: { readonly code: string; readonly message: string } | undefined;
   /** Set once its Node exists. */
   readonly node?: ScalingNode | undefined;
 }
@@ -89,6 +93,8 @@ export interface HostCapacity {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
+  /** Physical CPUs of the host: no VM may have more. Absent: unknown. */
+  readonly maxCpus?: number | undefined;
   /** Why the host cannot be used now, whatever is left. */
   readonly refusal?: { readonly code: string; readonly message: string } | undefined;
 }

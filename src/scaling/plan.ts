@@ -19,6 +19,8 @@ export interface Plan {
   /** In the order in which they are to be carried out. */
   readonly steps: readonly Step[];
   readonly refusals: readonly Refusal[];
+  /** Where pending pods will run without a new machine. */
+  readonly placements: readonly PendingPlacement[];
   readonly counts: PlanCounts;
   /** When the plan may change without a change of the observation: a delay or a pause ends. Absent: never. */
   readonly nextAt?: number | undefined;
@@ -39,7 +41,23 @@ export interface PlanCounts {
   readonly unneeded: number;
 }
 
-export type Step = CreateStep | DrainStep;
+export interface PendingPlacement {
+  readonly pod: PodName;
+  /** A Node, or the name of a machine that is being provisioned. */
+  readonly node: string;
+  readonly on: 'node' | 'provisioning' | 'nominated';
+}
+
+export type Step = CreateStep | DrainStep | CancelStep;
+
+/** Cancels the request of a machine that finds no place and is not needed any more. Nothing of it exists. */
+export interface CancelStep {
+  readonly kind: 'cancel';
+  readonly pool: string;
+  readonly machine: MachineId;
+  readonly reason: string;
+  readonly facts: Facts;
+}
 
 /** Requests machines of one pool and size. */
 export interface CreateStep {

@@ -8,6 +8,7 @@
 // holds the data that filters read; it is updated incrementally.
 
 export { checkFit } from './check-fit.ts';
+export { type DrainAttempt, simulateDrains } from './drain-sequence.ts';
 export {
   type DrainSimulation,
   type DrainSimulationOptions,
@@ -51,4 +52,11 @@ export {
 } from './reasons.ts';
 export { type ClusterObjects, Snapshot } from './snapshot.ts';
 export type { FeatureGates } from './state/feature-gates.ts';
-export { withNodes, withoutNodes, withoutPod, withPod } from './what-if.ts';
+export {
+  withExpectedNodes,
+  withNodes,
+  withoutNodes,
+  withoutPod,
+  withPod,
+  withPods,
+} from './what-if.ts';

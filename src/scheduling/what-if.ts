@@ -5,6 +5,7 @@
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
 import { newPlacedPodOn } from './filters/volume-binding.ts';
+import { daemonPodsOf } from './pack/machine-template.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { ClusterState } from './state/cluster-state.ts';
 import type { NodeInfo } from './state/node-info.ts';
@@ -33,6 +34,41 @@ export function withoutPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snap
 export function withNodes(snapshot: Snapshot, nodes: readonly Node[]): Snapshot {
   return snapshot.fork((draft) => {
     for (const node of nodes) draft.addNode(node);
+  });
+}
+
+/**
+ * With these nodes, which will join, instead of nodes of the same name. Each has the pods that are on it, and the
+ * DaemonSet pods that will be.
+ */
+export function withExpectedNodes(snapshot: Snapshot, nodes: readonly Node[]): Snapshot {
+  return snapshot.fork((draft) => {
+    const { cluster } = draft;
+    for (const node of nodes) {
+      const present = cluster.nodeInfo(node.name);
+      const pods = present === undefined ? [] : [...present.placedPods].map(({ pod }) => pod);
+      if (present !== undefined) draft.removeNode(present);
+      const nodeInfo = draft.addNode(node);
+      const running = new Set(pods.map(({ controller }) => controller?.uid));
+      const daemons = daemonPodsOf(node, snapshot.daemonSets, cluster).filter(
+        ({ controller }) => !running.has(controller?.uid),
+      );
+      for (const pod of [...pods, ...daemons])
+        draft.addPod(newPlacedPodOn(nodeInfo, pod, cluster), nodeInfo);
+    }
+  });
+}
+
+/** With the pods placed on their nodes, in this order, whether or not they fit. */
+export function withPods(
+  snapshot: Snapshot,
+  placements: readonly { readonly pod: Pod; readonly node: string }[],
+): Snapshot {
+  return snapshot.fork((draft) => {
+    for (const { pod, node } of placements) {
+      const nodeInfo = requireNodeInfo(draft.cluster, node);
+      draft.addPod(newPlacedPodOn(nodeInfo, { ...pod, nodeName: node }, draft.cluster), nodeInfo);
+    }
   });
 }
 
