@@ -173,8 +173,7 @@ async function connectKubernetes(
     random: systemRandom,
     namespace: cluster.namespace,
     instance: PROCESS_NAME,
-    // No feature of this release reads pods.
-    watchPods: false,
+    watch: 'nodes',
     ...(onBackgroundError !== undefined && { onError: onBackgroundError }),
     onWatchRestart: (resource, reason) =>
       meters?.add('pvescaler_kubernetes_watch_restarts_total', { resource, reason }),

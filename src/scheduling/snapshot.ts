@@ -6,11 +6,11 @@ import type { DaemonSet } from '../model/daemon-set.ts';
 import type { Labels } from '../model/labels.ts';
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
+import { NO_STORAGE, type StorageObjects } from '../model/storage-objects.ts';
 import { ClusterState } from './state/cluster-state.ts';
 import { DEFAULT_FEATURE_GATES, type FeatureGates } from './state/feature-gates.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { PlacedPod } from './state/placed-pod.ts';
-import { NO_STORAGE, type StorageObjects } from './state/storage-state.ts';
 
 export interface ClusterObjects {
   readonly nodes: readonly Node[];

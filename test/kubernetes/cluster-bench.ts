@@ -223,6 +223,9 @@ export async function openClusterBench(server: ApiServer): Promise<ClusterFixtur
     protectPod: async (pod) => {
       await admin.protect(pod);
     },
+    addNamespace: async (name, labels) => {
+      await admin.request('POST', '/api/v1/namespaces', { metadata: { name, labels } });
+    },
     removeLease: async (name) => {
       await admin.request('DELETE', `${LEASES}/pvescaler-${name}`);
     },

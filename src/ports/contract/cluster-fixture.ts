@@ -43,6 +43,8 @@ export interface ClusterFixture {
   readonly addPod: (name: string, nodeName: string) => Promise<PodRef>;
   /** Creates a PodDisruptionBudget that blocks the eviction of the pod. */
   readonly protectPod: (pod: PodRef) => Promise<void>;
+  /** Creates a namespace with these labels. */
+  readonly addNamespace: (name: string, labels: Readonly<Record<string, string>>) => Promise<void>;
   /** Deletes the Lease while it is held, as a user could. */
   readonly removeLease: (name: string) => Promise<void>;
   readonly tokens: () => Promise<readonly StoredToken[]>;

@@ -8,6 +8,7 @@ import type { Node } from '../../model/node.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
 import { isEmptySelector, matchesSelector, type Selector } from '../../model/selector.ts';
+import type { StorageObjects } from '../../model/storage-objects.ts';
 import { findUntoleratedTaint, type Taint } from '../../model/taints.ts';
 import { type NamespaceLabels, termSelectsExisting, termSelectsPending } from './affinity-terms.ts';
 import { DomainCounter } from './domain-counter.ts';
@@ -19,7 +20,7 @@ import { NodeInfo } from './node-info.ts';
 import type { PlacedPod, StorageReservation } from './placed-pod.ts';
 import { ResourceNames } from './resource-names.ts';
 import { SpreadCounter } from './spread-counter.ts';
-import { type StorageObjects, StorageState } from './storage-state.ts';
+import { StorageState } from './storage-state.ts';
 import { Topology } from './topology.ts';
 
 /** Which nodes count for a spread constraint. Equal specs have equal keys. */
