@@ -60,6 +60,18 @@ export const RIGHTS: readonly Right[] = [
     why: 'to drain a node through the Eviction API, which respects PodDisruptionBudgets',
   },
   {
+    group: 'storage.k8s.io',
+    resource: 'volumeattachments',
+    verbs: ['list'],
+    why: 'to wait until the volumes of a drained node are detached',
+  },
+  {
+    group: '',
+    resource: 'persistentvolumeclaims',
+    verbs: ['get'],
+    why: 'to know which volumes of a drained node belong to DaemonSet pods, which stay',
+  },
+  {
     group: 'events.k8s.io',
     resource: 'events',
     verbs: ['create', 'patch'],

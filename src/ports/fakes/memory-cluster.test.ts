@@ -58,6 +58,11 @@ clusterContract('memory', () => {
       state.protectedPods.set(`${namespace}/${name}`, 'the budget needs 1 healthy pod');
       return Promise.resolve();
     },
+    attachVolume: (node, claim) => {
+      const volume = `pv-${claim.name}`;
+      state.volumeAttachments.push({ node, volume, claim });
+      return Promise.resolve(volume);
+    },
     removeLease: (name: string) => {
       state.leases.delete(name);
       return Promise.resolve();

@@ -20,6 +20,15 @@ export const RESOURCES: readonly Resource[] = [
   defineResource('v1', 'pods', { kind: 'Pod', hasStatus: true }),
   defineResource('v1', 'secrets', { kind: 'Secret' }),
   defineResource('v1', 'configmaps', { kind: 'ConfigMap' }),
+  defineResource('v1', 'persistentvolumeclaims', {
+    kind: 'PersistentVolumeClaim',
+    hasStatus: true,
+  }),
+  defineResource('storage.k8s.io/v1', 'volumeattachments', {
+    kind: 'VolumeAttachment',
+    isNamespaced: false,
+    hasStatus: true,
+  }),
   defineResource('coordination.k8s.io/v1', 'leases', { kind: 'Lease' }),
   defineResource('events.k8s.io/v1', 'events', { kind: 'Event' }),
   defineResource('policy/v1', 'poddisruptionbudgets', {
