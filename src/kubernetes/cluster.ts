@@ -8,6 +8,7 @@ import type {
   AcquiredLease,
   BootstrapToken,
   BootstrapTokenRequest,
+  ClaimRef,
   Cluster,
   ClusterCallOptions,
   ClusterChanges,
@@ -34,6 +35,7 @@ import { ClusterLeases } from './cluster-leases.ts';
 import { EventRecorder } from './events/event-recorder.ts';
 import { evictPod } from './evict-pod.ts';
 import { Interner } from './interner.ts';
+import { listAttachedVolumes, listPodsOn } from './node-contents.ts';
 import { NodeWriter } from './node-writer.ts';
 import type { ApiObject, NodeObject } from './objects.ts';
 import { parseNode } from './parse-node.ts';
@@ -161,6 +163,22 @@ export class KubernetesCluster implements Cluster {
 
   evict(pod: PodRef, options?: ClusterCallOptions): Promise<EvictionOutcome> {
     return this.#call(options, (signal) => evictPod(this.#api, pod, { signal }));
+  }
+
+  podsOn(node: string, options?: ClusterCallOptions): Promise<readonly Pod[]> {
+    const read = { api: this.#api, interner: this.#interner };
+    return this.#call(options, (signal) => listPodsOn(node, { ...read, signal }));
+  }
+
+  attachedVolumes(
+    node: string,
+    exceptClaims: readonly ClaimRef[],
+    options?: ClusterCallOptions,
+  ): Promise<readonly string[]> {
+    const api = this.#api;
+    return this.#call(options, (signal) =>
+      listAttachedVolumes(node, exceptClaims, { api, signal }),
+    );
   }
 
   createBootstrapToken(

@@ -61,6 +61,17 @@ export interface TaintObject {
   readonly timeAdded?: string | null;
 }
 
+export interface VolumeAttachmentObject extends ApiObject {
+  readonly spec?: {
+    readonly nodeName?: string;
+    readonly source?: { readonly persistentVolumeName?: string };
+  };
+}
+
+export interface ClaimObject extends ApiObject {
+  readonly spec?: { readonly volumeName?: string };
+}
+
 export interface LeaseObject extends ApiObject {
   readonly apiVersion?: string;
   readonly kind?: string;

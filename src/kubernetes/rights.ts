@@ -27,7 +27,6 @@ const STORAGE_RESOURCES = [
   'csinodes',
   'csidrivers',
   'csistoragecapacities',
-  'volumeattachments',
 ] as const;
 
 export const RIGHTS: readonly Right[] = [
@@ -92,6 +91,12 @@ export const RIGHTS: readonly Right[] = [
     verbs: WATCHING,
     why: 'to know which volumes a pod uses (mode standalone)',
   },
+  {
+    group: 'storage.k8s.io',
+    resource: 'volumeattachments',
+    verbs: ['watch'],
+    why: 'to count the volumes that are attached to a node (mode standalone)',
+  },
   ...STORAGE_RESOURCES.map((resource) => ({
     group: 'storage.k8s.io',
     resource,
@@ -103,6 +108,18 @@ export const RIGHTS: readonly Right[] = [
     resource: 'pods/eviction',
     verbs: ['create'],
     why: 'to drain a node through the Eviction API, which respects PodDisruptionBudgets',
+  },
+  {
+    group: 'storage.k8s.io',
+    resource: 'volumeattachments',
+    verbs: ['list'],
+    why: 'to wait until the volumes of a drained node are detached',
+  },
+  {
+    group: '',
+    resource: 'persistentvolumeclaims',
+    verbs: ['get'],
+    why: 'to know which volumes of a drained node belong to DaemonSet pods, which stay',
   },
   {
     group: 'events.k8s.io',

@@ -4,6 +4,9 @@
 
 import type { MachineId, MachineSize } from './machine.ts';
 
+/** Requester of the standalone autoscaler. Its drains are simulated again before the first eviction. */
+export const AUTOSCALER = 'autoscaler';
+
 interface IntentCommon {
   readonly id: string;
   readonly pool: string;
@@ -24,6 +27,22 @@ export interface CreateIntent extends IntentCommon {
 
 export interface DeleteIntent extends IntentCommon {
   readonly kind: 'delete';
+  readonly machines: readonly MachineId[];
+}
+
+/** Drains the machines' Nodes, then deletes the machines. Machines without a Node are deleted at once. */
+export interface DrainIntent extends IntentCommon {
+  readonly kind: 'drain';
+  readonly machines: readonly MachineId[];
+  /** Reasons of single machines, by id; the others have that of the intent. */
+  readonly reasons?: Readonly<Record<string, string>>;
+  /** Absent: the pool's `scaleDown.drainTimeout`. */
+  readonly timeoutMs?: number;
+}
+
+/** Undoes drains. Has no effect on machines that are being deleted already. */
+export interface CancelDrainIntent extends IntentCommon {
+  readonly kind: 'cancel-drain';
   readonly machines: readonly MachineId[];
 }
 
@@ -55,7 +74,12 @@ export interface ForgetIntent extends VmIntentCommon {
 }
 
 export type VmIntent = AdoptIntent | ForgetIntent;
-export type MachineIntent = CreateIntent | DeleteIntent | CancelIntent;
+export type MachineIntent =
+  | CreateIntent
+  | DeleteIntent
+  | DrainIntent
+  | CancelDrainIntent
+  | CancelIntent;
 export type Intent = MachineIntent | VmIntent;
 
 export function isVmIntent(intent: Intent): intent is VmIntent {

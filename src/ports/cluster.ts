@@ -150,6 +150,12 @@ export interface PodRef {
   readonly uid: string;
 }
 
+/** A PersistentVolumeClaim. */
+export interface ClaimRef {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 export type EvictionOutcome =
   /** `already-gone`: the pod does not exist, or a different pod has its name. */
   | { readonly outcome: 'evicted' | 'already-gone' }
@@ -249,6 +255,17 @@ export interface Cluster {
   /** Resolves without effect if the Node is already gone or has another uid. */
   deleteNode(node: NodeRef, options?: ClusterCallOptions): Promise<void>;
   evict(pod: PodRef, options?: ClusterCallOptions): Promise<EvictionOutcome>;
+  /** All pods on the node, also finished and terminating ones. Not from the cache: at least as new as the call. */
+  podsOn(node: string, options?: ClusterCallOptions): Promise<readonly Pod[]>;
+  /**
+   * Names of the volumes that are attached to the node, or being attached or detached. Volumes of `exceptClaims` are left
+   * out. At least as new as the call.
+   */
+  attachedVolumes(
+    node: string,
+    exceptClaims: readonly ClaimRef[],
+    options?: ClusterCallOptions,
+  ): Promise<readonly string[]>;
 
   createBootstrapToken(
     request: BootstrapTokenRequest,

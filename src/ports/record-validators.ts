@@ -2,12 +2,14 @@
 // Validators for all stored records, shared by all implementations of the Store. They run on write, because an invalid
 // record must not become durable, and on read, because a file may have been damaged or edited by hand.
 import type { AddressLease } from '../model/address-lease.ts';
-import { DRAIN_TRANSITIONS, type Drain, type DrainState } from '../model/drain.ts';
+import { DRAIN_TRANSITIONS, type Drain, type DrainState, type UndoCause } from '../model/drain.ts';
 import type {
   AdoptIntent,
+  CancelDrainIntent,
   CancelIntent,
   CreateIntent,
   DeleteIntent,
+  DrainIntent,
   ForgetIntent,
   Intent,
   VmIntent,
@@ -79,6 +81,16 @@ const intent = unionByKind<Intent>({
   create: object<CreateIntent>({ ...intentCommon, kind: oneOf<'create'>({ create: true }), size }),
   delete: object<DeleteIntent>({ ...intentCommon, kind: oneOf<'delete'>({ delete: true }) }),
   cancel: object<CancelIntent>({ ...intentCommon, kind: oneOf<'cancel'>({ cancel: true }) }),
+  drain: object<DrainIntent>({
+    ...intentCommon,
+    kind: oneOf<'drain'>({ drain: true }),
+    reasons: optional(dictionary(string)),
+    timeoutMs: optional(number),
+  }),
+  'cancel-drain': object<CancelDrainIntent>({
+    ...intentCommon,
+    kind: oneOf<'cancel-drain'>({ 'cancel-drain': true }),
+  }),
   adopt: object<AdoptIntent>({ ...vmIntentCommon, kind: oneOf<'adopt'>({ adopt: true }) }),
   forget: object<ForgetIntent>({ ...vmIntentCommon, kind: oneOf<'forget'>({ forget: true }) }),
 });
@@ -138,11 +150,19 @@ const drain = object<Drain>({
   nodeUid: string,
   state: oneOf<DrainState>(DRAIN_TRANSITIONS),
   stateSince: number,
+  intent: string,
+  requestedBy: string,
   reason: string,
   requestedAt: number,
   deadlineAt: number,
-  wasCordonedBefore: boolean,
-  blockedBy: array(object<Drain['blockedBy'][number]>({ pod: string, reason: string })),
+  isCordonedByDrain: boolean,
+  blockedBy: array(object<Drain['blockedBy'][number]>({ object: string, reason: string })),
+  undo: optional(
+    object<NonNullable<Drain['undo']>>({
+      cause: oneOf<UndoCause>({ cancelled: true, changed: true, 'timed-out': true }),
+      message: string,
+    }),
+  ),
 });
 
 const poolState = object<PoolState>({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the store, connects the adapters of the config, and creates the fleet on them.
 import type { Config } from '../config/index.ts';
-import type { DriverRegistry, Fleet, FleetSettings } from '../fleet/index.ts';
+import type { CheckDrain, DriverRegistry, Fleet, FleetSettings } from '../fleet/index.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import type { PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
@@ -27,6 +27,7 @@ export interface OpenOptions {
   readonly access: 'read' | 'drive';
   readonly adjust?: ((settings: FleetSettings) => FleetSettings) | undefined;
   readonly warn: (warning: string) => void;
+  readonly checkDrain?: CheckDrain | undefined;
   readonly telemetry?: Telemetry | undefined;
 }
 
@@ -85,6 +86,7 @@ async function open(
     random,
     settings: opening.adjust?.(settings) ?? settings,
     driverRegistry,
+    checkDrain: opening.checkDrain,
     onBug: (error, subject) =>
       opening.telemetry?.log.error('unexpected error; please report it', { subject, error }),
   });

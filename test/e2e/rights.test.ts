@@ -91,6 +91,17 @@ describe('the service account of the manifests', () => {
       addTaints: [{ key: 'k', value: '', effect: 'NoSchedule' }],
       unschedulable: true,
     });
+    expect(await cluster.podsOn('worker-1')).toMatchObject([pod]);
+    await plane.api.create('/apis/storage.k8s.io/v1/volumeattachments', {
+      metadata: { name: 'a1' },
+      spec: {
+        attacher: 'csi.example',
+        nodeName: 'worker-1',
+        source: { persistentVolumeName: 'v1' },
+      },
+    });
+    const claim = { namespace: 'default', name: 'none' };
+    expect(await cluster.attachedVolumes('worker-1', [claim])).toEqual(['v1']);
     expect(await cluster.evict(pod)).toEqual({ outcome: 'evicted' });
     expect(await cluster.evict({ ...pod, uid: node.uid })).toEqual({ outcome: 'already-gone' });
     await cluster.deleteNode(node);

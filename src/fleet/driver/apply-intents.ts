@@ -48,7 +48,7 @@ async function applyIntent(
   let isComplete = true;
   for (const id of intent.machines) {
     if (intent.kind === 'create') await createRecord(context, intent, id);
-    else {
+    else if (intent.kind !== 'cancel-drain') {
       // A worker that runs now continues from the phase it has read; the intent stays open until it has ended.
       const isDone = await queue.runExclusive(id, () => requestDeletion(context, intent, id));
       if (!isDone) isComplete = false;
@@ -68,12 +68,16 @@ async function applyIntent(
 const REASONS: Readonly<Record<MachineIntent['kind'], string>> = {
   create: 'MachinesRequested',
   delete: 'DeletionRequested',
+  drain: 'DrainRequested',
+  'cancel-drain': 'DrainCancelled',
   cancel: 'MachinesCancelled',
 };
 
 const VERBS: Readonly<Record<MachineIntent['kind'], string>> = {
   create: 'create',
   delete: 'delete',
+  drain: 'drain',
+  'cancel-drain': 'cancel the drain of',
   cancel: 'cancel',
 };
 

@@ -23,6 +23,8 @@ export class MachineIndex {
   #openIntents = 0;
   /** Number of open intents that delete or cancel the machine. */
   readonly #deletions = new Map<string, number>();
+  /** Number of open intents that drain the machine. */
+  readonly #drains = new Map<string, number>();
   readonly #creations = new Map<string, CreateIntent>();
   readonly #versions = new Map<string, number>();
   readonly #members = new Map<string, { version: number; members: readonly Member[] }>();
@@ -66,9 +68,11 @@ export class MachineIndex {
         machines.map((id) => ({ id, requestedAt, size })),
       )
       .filter(({ id }) => this.#find(id) === undefined);
-    const isDeletionRequested =
-      this.#deletions.size === 0 ? () => false : (id: MachineId) => this.#deletions.has(id);
-    return listMembers(unrecorded, this.#byPool.get(pool), isDeletionRequested);
+    const isLeaving =
+      this.#deletions.size + this.#drains.size === 0
+        ? () => false
+        : (id: MachineId) => this.#deletions.has(id) || this.#drains.has(id);
+    return listMembers(unrecorded, this.#byPool.get(pool), isLeaving);
   }
 
   /** The open create intent of a machine that has no record yet. */
@@ -76,9 +80,19 @@ export class MachineIndex {
     return this.#find(id) === undefined ? this.#creations.get(id) : undefined;
   }
 
-  /** Whether an open intent deletes or cancels the machine. */
+  /** Whether an open intent deletes or cancels the machine. A machine that has not joined is deleted by a drain too. */
   isDeletionRequested(id: MachineId): boolean {
-    return this.#deletions.has(id);
+    if (this.#deletions.has(id)) return true;
+    return this.#drains.has(id) && !hasJoined(this.#find(id));
+  }
+
+  /** Machines of the pool that are being drained, or are about to be: they are no members, but may become so again. */
+  drainingOf(pool: string): readonly Machine[] {
+    return this.#byPool
+      .get(pool)
+      .filter(
+        ({ id, phase }) => phase === 'draining' || (phase === 'ready' && this.#drains.has(id)),
+      );
   }
 
   get hasOpenIntents(): boolean {
@@ -176,9 +190,11 @@ export class MachineIndex {
       else this.#creations.delete(id);
       return;
     }
-    const count = (this.#deletions.get(id) ?? 0) + step;
-    if (count > 0) this.#deletions.set(id, count);
-    else this.#deletions.delete(id);
+    if (intent.kind === 'cancel-drain') return;
+    const counts = intent.kind === 'drain' ? this.#drains : this.#deletions;
+    const count = (counts.get(id) ?? 0) + step;
+    if (count > 0) counts.set(id, count);
+    else counts.delete(id);
     const pool = (this.#find(id) ?? this.#creations.get(id))?.pool;
     if (pool !== undefined && pool !== intent.pool) this.#increaseVersion(pool);
   }
@@ -195,6 +211,10 @@ function currentOf(machines: readonly Machine[]): Machine | undefined {
     machines.find(({ phase }) => mayHaveVm(phase)) ??
     machines.toSorted((a, b) => b.requestedAt - a.requestedAt)[0]
   );
+}
+
+function hasJoined(machine: Machine | undefined): boolean {
+  return machine?.phase === 'ready' || machine?.phase === 'draining';
 }
 
 function vmKey(region: string, vmId: number): string {

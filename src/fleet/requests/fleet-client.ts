@@ -3,7 +3,7 @@
 // processes of their own; the driver carries the requests out.
 
 import { formatCount } from '../../model/format-text.ts';
-import type { Intent } from '../../model/intent.ts';
+import type { DrainIntent, Intent } from '../../model/intent.ts';
 import type { MachineId, MachineSize } from '../../model/machine.ts';
 import {
   checkLimits,
@@ -29,7 +29,14 @@ export interface FleetClient {
   /** Requests the deletion of these machines. */
   remove(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
   /** Requests the creations or deletions that bring the pool to this size. */
-  scaleTo(pool: string, size: number, why: RequestReason): Promise<Accepted>;
+  scaleTo(pool: string, size: number, why: ScaleReason): Promise<Accepted>;
+  /**
+   * Requests that the machines' Nodes are drained and the machines then deleted. A machine without a Node is deleted at
+   * once. A drain that is undone leaves its machine `ready`; `view.drains` has the reason.
+   */
+  drain(request: DrainRequest): Promise<Accepted>;
+  /** Requests that drains are undone. Has no effect on machines whose drain is done. */
+  cancelDrain(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
   /** Cancels up to `count` creations of which nothing exists on Proxmox yet. */
   cancel(pool: string, count: number, why: RequestReason): Promise<Accepted>;
 }
@@ -48,6 +55,8 @@ export function createFleetClient(
     request: (pool, count, why) => requests.request(pool, count, why),
     remove: (machines, why) => requests.remove(machines, why),
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
+    drain: (request) => requests.drain(request),
+    cancelDrain: (machines, why) => requests.cancelDrain(machines, why),
     cancel: (pool, count, why) => requests.cancel(pool, count, why),
   };
 }
@@ -63,6 +72,24 @@ export interface RequestReason {
   readonly size?: MachineSize;
   /** Aborted before the intent is durable: nothing is requested. */
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface ScaleReason extends RequestReason {
+  /** Drains the machines before their deletion. Absent: deletes them at once. */
+  readonly drain?: DrainSettings | undefined;
+}
+
+export interface DrainSettings {
+  /** Absent: the pool's `scaleDown.drainTimeout`. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface DrainRequest extends Omit<RequestReason, 'size'>, DrainSettings {
+  readonly machines: readonly {
+    readonly id: MachineId;
+    /** Absent: the reason of the request. */
+    readonly reason?: string;
+  }[];
 }
 
 interface RequestOptions {
@@ -101,7 +128,20 @@ class Requests {
     return this.#serialized(why, () => this.#remove(ids, why));
   }
 
-  scaleTo(name: string, size: number, why: RequestReason): Promise<Accepted> {
+  drain(request: DrainRequest): Promise<Accepted> {
+    return this.#serialized(request, () => this.#drain(request));
+  }
+
+  cancelDrain(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, async () => {
+      const pool = this.#poolOf(ids);
+      if (pool === undefined) return NOTHING;
+      const common = this.#common(pool, why);
+      return this.#write({ ...common, kind: 'cancel-drain', machines: [...ids] }, why);
+    });
+  }
+
+  scaleTo(name: string, size: number, why: ScaleReason): Promise<Accepted> {
     return this.#serialized(why, () => this.#scaleTo(name, size, why));
   }
 
@@ -129,16 +169,47 @@ class Requests {
   }
 
   async #remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
-    const { machines, index } = this.#cache;
-    const found = ids.map((id) => ({ id, target: machines.get(id) ?? index.requested(id) }));
-    const missing = found.find(({ target }) => target === undefined);
-    if (missing !== undefined) throw new NotFound('MACHINE_NOT_FOUND', `no machine ${missing.id}`);
-    const pool = found[0]?.target?.pool;
+    const pool = this.#poolOf(ids);
     if (pool === undefined) return NOTHING;
     return this.#write({ ...this.#common(pool, why), kind: 'delete', machines: [...ids] }, why);
   }
 
-  async #scaleTo(name: string, size: number, why: RequestReason): Promise<Accepted> {
+  /** The pool of the first machine; undefined without machines. Throws if one of them does not exist. */
+  #poolOf(ids: readonly MachineId[]): string | undefined {
+    const { machines, index } = this.#cache;
+    const found = ids.map((id) => ({ id, target: machines.get(id) ?? index.requested(id) }));
+    const missing = found.find(({ target }) => target === undefined);
+    if (missing !== undefined) throw new NotFound('MACHINE_NOT_FOUND', `no machine ${missing.id}`);
+    return found[0]?.target?.pool;
+  }
+
+  async #drain(request: DrainRequest): Promise<Accepted> {
+    const ids = request.machines.map(({ id }) => id);
+    const pool = this.#poolOf(ids);
+    if (pool === undefined) return NOTHING;
+    const reasons = request.machines.flatMap(({ id, reason }) =>
+      reason === undefined ? [] : [[id, reason] as const],
+    );
+    return this.#writeDrain(pool, ids, { ...request, reasons: Object.fromEntries(reasons) });
+  }
+
+  #writeDrain(
+    pool: string,
+    machines: readonly MachineId[],
+    why: RequestReason & DrainSettings & Pick<DrainIntent, 'reasons'>,
+  ): Promise<Accepted> {
+    const { timeoutMs, reasons } = why;
+    const intent: DrainIntent = {
+      ...this.#common(pool, why),
+      kind: 'drain',
+      machines,
+      ...(reasons !== undefined && { reasons }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    };
+    return this.#write(intent, why);
+  }
+
+  async #scaleTo(name: string, size: number, why: ScaleReason): Promise<Accepted> {
     const pool = this.#pool(name);
     if (!Number.isInteger(size) || size < 0) throw notACount(size);
     if (size > pool.limits.max) {
@@ -160,6 +231,7 @@ class Requests {
       return this.#create(pool, { members, count: size - members.length }, why);
     const machines = this.#chooseToDelete(members, size, healthOf);
     if (machines.length === 0) return NOTHING;
+    if (why.drain !== undefined) return this.#writeDrain(name, machines, { ...why, ...why.drain });
     return this.#write({ ...this.#common(name, why), kind: 'delete', machines }, why);
   }
 

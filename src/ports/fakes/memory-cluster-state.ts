@@ -5,6 +5,7 @@ import { NO_STORAGE } from '../../model/storage-objects.ts';
 import type { Taint } from '../../model/taints.ts';
 import type {
   BootstrapTokenRequest,
+  ClaimRef,
   ClusterEvent,
   ClusterNode,
   EvictionOutcome,
@@ -39,6 +40,12 @@ const NO_WORKLOADS: WorkloadObjects = {
   storage: NO_STORAGE,
 };
 
+interface VolumeAttachment {
+  readonly node: string;
+  readonly volume: string;
+  readonly claim?: ClaimRef;
+}
+
 export class MemoryClusterState {
   readonly uid: string;
   serverCa = '-----BEGIN CERTIFICATE-----\nbWVtb3J5\n-----END CERTIFICATE-----\n';
@@ -48,6 +55,9 @@ export class MemoryClusterState {
   workloads: WorkloadObjects = NO_WORKLOADS;
   /** Pods that a budget protects, with the budget's message. */
   readonly protectedPods = new Map<string, string>();
+  readonly volumeAttachments: VolumeAttachment[] = [];
+  /** Called instead of the immediate removal of an evicted pod; the pod is terminating. */
+  onEvicted: ((pod: Pod) => void) | undefined;
   /** All tokens that were created. */
   readonly tokens: RecordedToken[] = [];
   readonly deletedTokens = new Set<string>();
@@ -138,8 +148,25 @@ export class MemoryClusterState {
     if (pod === undefined || pod.uid !== ref.uid) return { outcome: 'already-gone' };
     const reason = this.protectedPods.get(podKey(ref));
     if (reason !== undefined) return { outcome: 'blocked', reason };
-    this.removePod(ref);
+    if (this.onEvicted === undefined) this.removePod(ref);
+    else {
+      this.putPod({ ...pod, isTerminating: true });
+      this.onEvicted(pod);
+    }
     return { outcome: 'evicted' };
+  }
+
+  podsOn(node: string): readonly Pod[] {
+    return [...this.pods.values()].filter(({ nodeName }) => nodeName === node);
+  }
+
+  attachedVolumes(node: string, exceptClaims: readonly ClaimRef[]): readonly string[] {
+    const isKept = ({ claim }: VolumeAttachment) =>
+      claim !== undefined &&
+      exceptClaims.some((one) => one.namespace === claim.namespace && one.name === claim.name);
+    return this.volumeAttachments
+      .filter((attachment) => attachment.node === node && !isKept(attachment))
+      .map(({ volume }) => volume);
   }
 
   #node({ name, uid }: NodeRef): ClusterNode | undefined {

@@ -66,6 +66,11 @@ clusterContract('memory', () => {
       state.putWorkloads({ namespaces: new Map([...namespaces, [name, labels]]) });
       return Promise.resolve();
     },
+    attachVolume: (node, claim) => {
+      const volume = `pv-${claim.name}`;
+      state.volumeAttachments.push({ node, volume, claim });
+      return Promise.resolve(volume);
+    },
     removeLease: (name: string) => {
       state.leases.delete(name);
       return Promise.resolve();

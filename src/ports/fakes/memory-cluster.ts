@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { podKey } from '../../model/pod.ts';
+import { type Pod, podKey } from '../../model/pod.ts';
 import type { Clock } from '../clock.ts';
 import {
   type AcquiredLease,
   type BootstrapToken,
   type BootstrapTokenRequest,
+  type ClaimRef,
   type Cluster,
   type ClusterCallOptions,
   type ClusterChanges,
@@ -159,6 +160,20 @@ export class MemoryCluster implements Cluster {
   evict(pod: PodRef, options?: ClusterCallOptions) {
     const call = { method: 'evict', subject: pod.name } as const;
     return this.#call(call, options, () => this.state.evict(pod));
+  }
+
+  podsOn(node: string, options?: ClusterCallOptions): Promise<readonly Pod[]> {
+    const call = { method: 'podsOn', subject: node } as const;
+    return this.#call(call, options, () => this.state.podsOn(node));
+  }
+
+  attachedVolumes(
+    node: string,
+    exceptClaims: readonly ClaimRef[],
+    options?: ClusterCallOptions,
+  ): Promise<readonly string[]> {
+    const call = { method: 'attachedVolumes', subject: node } as const;
+    return this.#call(call, options, () => this.state.attachedVolumes(node, exceptClaims));
   }
 
   createBootstrapToken(

@@ -113,7 +113,8 @@ export class MachineTemplate {
       load,
       0,
       ({ size }) =>
-        this.#isStartable(size) && this.findExceededLimit(machineGrowth(size.capacity)) === undefined,
+        this.#isStartable(size) &&
+        this.findExceededLimit(machineGrowth(size.capacity)) === undefined,
     );
   }
 
