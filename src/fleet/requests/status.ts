@@ -2,7 +2,7 @@
 // The fleet's status from the records alone, without a call to Proxmox.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
-import type { LostMachines, PoolBackoff } from '../../model/pool.ts';
+import type { LostMachines, PoolBackoff, PoolPause } from '../../model/pool.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { type RemovedPool, removedPools } from '../context/removed-pools.ts';
 import type { RecordCache } from '../records/record-cache.ts';
@@ -20,6 +20,8 @@ export interface PoolStatus {
   readonly deleting: number;
   /** Only while it lasts. */
   readonly backoff: PoolBackoff | undefined;
+  /** Only while it lasts. */
+  readonly pause: PoolPause | undefined;
   /** Machines that seem lost and are not deleted until a person confirms it. */
   readonly lost: LostMachines | undefined;
 }
@@ -49,7 +51,7 @@ export async function readStatus(
     const own = cache.index.machinesOf(name);
     const count = (phase: Machine['phase']) => own.filter((one) => one.phase === phase).length;
     const missing = own.filter(isVmMissing).length;
-    const { backoff, lost } = cache.pools.get(name) ?? {};
+    const { backoff, lost, pause } = cache.pools.get(name) ?? {};
     const heldBack = lost?.machines.filter((id) => cache.machines.get(id)?.phase === 'ready') ?? [];
     return {
       name,
@@ -60,6 +62,7 @@ export async function readStatus(
       failed: count('failed'),
       deleting: count('deleting') + count('draining'),
       backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,
+      pause: pause !== undefined && pause.until > now ? pause : undefined,
       lost: lost !== undefined && heldBack.length > 0 ? { ...lost, machines: heldBack } : undefined,
     };
   });
