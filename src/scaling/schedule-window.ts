@@ -24,7 +24,10 @@ export function openUntil(window: ScheduleWindow, now: number): number | undefin
  * The last start at or before now that can still be open. Searches the local clock backwards, by days and hours that do
  * not match as a whole.
  */
-function lastStart({ start, durationMs, timeZone }: ScheduleWindow, now: number): number | undefined {
+function lastStart(
+  { start, durationMs, timeZone }: ScheduleWindow,
+  now: number,
+): number | undefined {
   const cron = parseFields(start);
   const clock = localClock(timeZone);
   const local = clock.localOf(now);
@@ -61,7 +64,9 @@ const parsed = new Map<string, CronFields>();
 function parseFields(text: string): CronFields {
   const known = parsed.get(text);
   if (known !== undefined) return known;
-  const [minute = '*', hour = '*', day = '*', month = '*', weekday = '*'] = text.trim().split(/\s+/);
+  const [minute = '*', hour = '*', day = '*', month = '*', weekday = '*'] = text
+    .trim()
+    .split(/\s+/);
   const days = fieldValues(weekday, { min: 0, max: 7, names: WEEKDAYS });
   const fields = {
     minute: fieldValues(minute, { min: 0, max: 59 }),

@@ -53,7 +53,9 @@ export {
 export { type ClusterObjects, Snapshot } from './snapshot.ts';
 export type { FeatureGates } from './state/feature-gates.ts';
 export {
+  type FittingPods,
   withExpectedNodes,
+  withFittingPods,
   withNodes,
   withoutNodes,
   withoutPod,
