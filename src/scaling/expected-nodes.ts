@@ -40,11 +40,23 @@ export function isReady(machine: ScalingMachine): boolean {
   return machine.phase === 'ready' && machine.node !== undefined;
 }
 
+/** Why a requested machine will not be placed soon. */
+export function findPlaceRefusal(
+  machine: ScalingMachine,
+  { pools, now }: Pick<ScalingInput, 'pools' | 'now'>,
+): string | undefined {
+  if (machine.phase !== undefined && machine.phase !== 'requested') return undefined;
+  if (machine.refusal !== undefined) return machine.refusal.message;
+  const backoff = pools.find(({ config }) => config.name === machine.pool)?.backoff;
+  return backoff !== undefined && backoff.until > now ? backoff.message : undefined;
+}
+
 /** Machines that will become nodes. A machine that finds no place is not among them: its pods need another one. */
 export function findExpectedNodes(input: ScalingInput): readonly ExpectedNode[] {
   const nodes = new NodeTemplates(input);
   return input.machines.flatMap((machine) => {
-    if (!isStaying(machine) || isReady(machine) || machine.refusal !== undefined) return [];
+    if (!isStaying(machine) || isReady(machine)) return [];
+    if (findPlaceRefusal(machine, input) !== undefined) return [];
     const node = nodes.nodeOf(machine);
     return node === undefined ? [] : [{ machine, node }];
   });

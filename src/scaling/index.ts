@@ -3,6 +3,7 @@
 //
 // Pure: no clock, no I/O. Must not know how a step is carried out. Start reading at `decide.ts`.
 
+export { decide } from './decide.ts';
 export type {
   HostCapacity,
   PoolChoice,

@@ -130,6 +130,8 @@ export type RefusalCode =
   | 'PoolWithoutIdentity'
   | 'PoolWithoutHost'
   | 'PoolBatchFull'
+  | 'PoolHeadroomUnmet'
+  | 'PoolMinimumUnmet'
   // hosts
   | 'HostUnusable'
   | 'HostFull'

@@ -54,7 +54,9 @@ export { type ClusterObjects, Snapshot } from './snapshot.ts';
 export { SnapshotCache, type SnapshotChanges } from './snapshot-cache.ts';
 export type { FeatureGates } from './state/feature-gates.ts';
 export {
+  type FittingPods,
   withExpectedNodes,
+  withFittingPods,
   withNodes,
   withoutNodes,
   withoutPod,

@@ -4,11 +4,13 @@
 
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
+import { runAllFilters } from './filters/all.ts';
 import { newPlacedPodOn } from './filters/volume-binding.ts';
 import { daemonPodsOf } from './pack/machine-template.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { ClusterState } from './state/cluster-state.ts';
 import type { NodeInfo } from './state/node-info.ts';
+import { newPendingPod } from './state/pending-pod.ts';
 
 /** With the pod placed on the node, whether or not it fits. Volumes that the pod would get are reserved. */
 export function withPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snapshot {
@@ -83,4 +85,29 @@ function requireNodeInfo(cluster: ClusterState, name: string): NodeInfo {
   const nodeInfo = cluster.nodeInfo(name);
   if (nodeInfo === undefined) throw new RangeError(`node '${name}' is not in this snapshot`);
   return nodeInfo;
+}
+
+export interface FittingPods {
+  readonly snapshot: Snapshot;
+  readonly placed: readonly { readonly pod: Pod; readonly node: string }[];
+}
+
+/** With each pod placed on its node if it fits there, in this order. */
+export function withFittingPods(
+  snapshot: Snapshot,
+  placements: readonly { readonly pod: Pod; readonly node: string }[],
+): FittingPods {
+  const placed: { readonly pod: Pod; readonly node: string }[] = [];
+  const after = snapshot.fork((draft) => {
+    const { cluster } = draft;
+    for (const one of placements) {
+      const nodeInfo = cluster.nodeInfo(one.node);
+      if (nodeInfo === undefined) continue;
+      if (runAllFilters(newPendingPod(one.pod, cluster), nodeInfo, cluster).length > 0) continue;
+      const pod = { ...one.pod, nodeName: one.node };
+      draft.addPod(newPlacedPodOn(nodeInfo, pod, cluster), nodeInfo);
+      placed.push(one);
+    }
+  });
+  return { snapshot: after, placed };
 }

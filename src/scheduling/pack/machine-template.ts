@@ -99,6 +99,12 @@ export class MachineTemplate {
   }
 
   findExceededLimit(growth: Growth): LimitHit | undefined {
+    const { name, maxCpuMilli: allowed = Infinity } = this.domain;
+    // A new machine; one that grows is checked by its size.
+    if (growth.machines === 1 && growth.cpuMilli > allowed) {
+      const of = `${this.pool.name}/${name}`;
+      return { of, limit: 'cpu', allowed, used: 0, adding: growth.cpuMilli };
+    }
     for (const { budget, overheadBytes } of this.#budgets) {
       const exceeded = budget.findExceededLimit(withOverhead(growth, overheadBytes));
       if (exceeded !== undefined) return exceeded;
@@ -112,9 +118,7 @@ export class MachineTemplate {
     return this.sizeOptions.cheapestFor(
       load,
       0,
-      ({ size }) =>
-        this.#isStartable(size) &&
-        this.findExceededLimit(machineGrowth(size.capacity)) === undefined,
+      ({ size }) => this.findExceededLimit(machineGrowth(size.capacity)) === undefined,
     );
   }
 
