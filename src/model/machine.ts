@@ -45,9 +45,11 @@ export function canTransition(from: Phase, to: Phase): boolean {
   return PHASE_TRANSITIONS[from].includes(to);
 }
 
-/** Whether it counts towards the pool's target size: neither being deleted nor failed. */
+const LEAVING: readonly Phase[] = ['draining', 'deleting', 'failed', 'gone'];
+
+/** Whether it counts towards the pool's target size. A machine whose drain is undone counts again. */
 export function countsTowardsTarget(phase: Phase): boolean {
-  return phase !== 'deleting' && phase !== 'failed' && phase !== 'gone';
+  return !LEAVING.includes(phase);
 }
 
 /** Whether something of it may exist on Proxmox: it holds its VM id, addresses and share of the host. */
@@ -61,7 +63,7 @@ export function isPhaseSettled({
   seedVolume,
 }: Pick<Machine, 'phase' | 'seedVolume'>): boolean {
   if (phase === 'ready') return seedVolume === undefined;
-  return phase === 'draining' || phase === 'failed' || phase === 'gone';
+  return phase === 'failed' || phase === 'gone';
 }
 
 export interface MachineSize {

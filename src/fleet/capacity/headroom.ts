@@ -87,7 +87,7 @@ async function computeHeadroom(
   // A stale view is temporary; missing access to the cluster is not.
   if (refused !== undefined && context.clusterReading.kind !== 'stale')
     return noHeadroom(context, refused.message);
-  const members = context.records.membersOf(pool.name);
+  const members = context.records.limitedMembersOf(pool.name);
   const { size, limits } = pool;
   const allowed = countAllowed(pool, { members, count: limits.max, size });
   const waiting = waitingMachines.waitingOf(pool.name);

@@ -3,6 +3,7 @@
 // done. Applying an intent twice has the effect of applying it once.
 import { formatCount } from '../../model/format-text.ts';
 import {
+  type CancelDrainIntent,
   type CreateIntent,
   type Intent,
   isVmIntent,
@@ -16,6 +17,7 @@ import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { newMachineId } from '../records/records.ts';
+import { cancelDrain, requestDrain } from './apply-drains.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 type Queue = Pick<WorkQueue, 'runExclusive'>;
@@ -65,11 +67,7 @@ async function applyIntent(
   let isComplete = true;
   for (const id of intent.machines) {
     if (intent.kind === 'create') await createRecord(context, intent, id);
-    else if (intent.kind !== 'cancel-drain') {
-      // A worker that runs now continues from the phase it has read; the intent stays open until it has ended.
-      const isDone = await queue.runExclusive(id, () => requestDeletion(context, intent, id));
-      if (!isDone) isComplete = false;
-    }
+    else if (!(await applyToMachine(context, queue, { intent, id }))) isComplete = false;
   }
   if (!isComplete) return;
   await records.putIntent({ ...intent, state: 'done' });
@@ -82,11 +80,44 @@ async function applyIntent(
   });
 }
 
+interface MachineRequest {
+  readonly intent: Exclude<MachineIntent, CreateIntent>;
+  readonly id: MachineId;
+}
+
+/** A worker that runs now continues from the phase it has read; the intent stays open until it has ended. */
+async function applyToMachine(
+  context: ReconcileContext,
+  queue: Queue,
+  { intent, id }: MachineRequest,
+): Promise<boolean> {
+  let isApplied = true;
+  const isRun = await queue.runExclusive(id, async () => {
+    if (intent.kind === 'cancel-drain') await cancelDrain(context, intent, id);
+    else isApplied = await drainOrDelete(context, intent, id);
+  });
+  return isRun && isApplied;
+}
+
+async function drainOrDelete(
+  context: ReconcileContext,
+  intent: Exclude<MachineRequest['intent'], CancelDrainIntent>,
+  id: MachineId,
+): Promise<boolean> {
+  const machine = context.records.find(id);
+  if (intent.kind === 'drain' && machine !== undefined) {
+    const outcome = await requestDrain(context, intent, machine);
+    if (outcome !== 'without-node') return outcome === 'applied';
+  }
+  await requestDeletion(context, intent, id);
+  return true;
+}
+
 const REASONS: Readonly<Record<MachineIntent['kind'], string>> = {
   create: 'MachinesRequested',
   delete: 'DeletionRequested',
   drain: 'DrainRequested',
-  'cancel-drain': 'DrainCancelled',
+  'cancel-drain': 'CancellationRequested',
   cancel: 'MachinesCancelled',
 };
 
@@ -129,7 +160,7 @@ function limitFailure(
   const pool = context.pool(name);
   if (pool === undefined) return undefined;
   const members = context.records
-    .membersOf(name)
+    .limitedMembersOf(name)
     .filter(({ id, phase }) => phase !== undefined && !isVmMissing(context, id));
   const refusal = checkLimits(pool, { members, count: 1, size });
   if (refusal === undefined) return undefined;
@@ -151,7 +182,7 @@ async function requestDeletion(
   const machine = records.find(id);
   if (machine === undefined) return;
   if (isDeletedOrFailed(machine)) {
-    if (intent.kind === 'delete') await acknowledgeFailure(context, machine);
+    if (intent.kind !== 'cancel') await acknowledgeFailure(context, machine);
     return;
   }
   const deletionReason = `${intent.requestedBy}: ${intent.reason}`;
@@ -193,10 +224,13 @@ export async function maintainMinimum(context: ReconcileContext): Promise<void> 
     );
     if (!isReadable || joinRefusal(context, pool) !== undefined) continue;
     if (backoffOf(context, pool.name) !== undefined) continue;
-    const members = context.records.membersOf(pool.name);
-    const lacking = pool.limits.min - members.length;
+    const existing = context.records.membersOf(pool.name).length;
+    const lacking = pool.limits.min - existing;
+    const members = context.records.limitedMembersOf(pool.name);
     const count = countAllowed(pool, { members, count: lacking, size: pool.size });
-    if (count < lacking) await recordLimit(context, pool, members.length + count);
+    // Otherwise there is room again when the drains are over.
+    const isAtLimit = count < lacking && members.length === existing;
+    if (isAtLimit) await recordLimit(context, pool, existing + count);
     if (count > 0) await requestMachines(context, pool, count);
   }
 }

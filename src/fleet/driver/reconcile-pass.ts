@@ -144,17 +144,17 @@ async function enqueueMachines(
 
 /**
  * Soon while a machine is in progress. A machine in back-off counts from its end; a machine that waits for capacity is
- * tried again in the next regular pass.
+ * tried again in the next regular pass. A drain needs no pass.
  */
 function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): number {
   const { reconcileMs, busyMs } = context.settings;
   const latest = context.now + reconcileMs;
   const soonest = context.now + busyMs;
   const placingAt = isReadingStorages(context) ? soonest : latest;
-  const dueAt = ({ id, phase, pool }: Machine): number =>
-    phase === 'requested'
-      ? (backoffOf(context, pool)?.until ?? placingAt)
-      : (context.state.backoffs.get(id)?.until ?? soonest);
+  const dueAt = ({ id, phase, pool }: Machine): number => {
+    if (phase === 'requested') return backoffOf(context, pool)?.until ?? placingAt;
+    return phase === 'draining' ? latest : (context.state.backoffs.get(id)?.until ?? soonest);
+  };
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
   return Math.max(soonest, next);
 }

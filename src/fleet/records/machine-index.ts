@@ -68,11 +68,11 @@ export class MachineIndex {
         machines.map((id) => ({ id, requestedAt, size })),
       )
       .filter(({ id }) => this.#find(id) === undefined);
-    const isLeaving =
+    const isDeletionRequested =
       this.#deletions.size + this.#drains.size === 0
         ? () => false
-        : (id: MachineId) => this.#deletions.has(id) || this.#drains.has(id);
-    return listMembers(unrecorded, this.#byPool.get(pool), isLeaving);
+        : (id: MachineId) => this.isDeletionRequested(id);
+    return listMembers(unrecorded, this.#byPool.get(pool), isDeletionRequested);
   }
 
   /** The open create intent of a machine that has no record yet. */
@@ -80,19 +80,21 @@ export class MachineIndex {
     return this.#find(id) === undefined ? this.#creations.get(id) : undefined;
   }
 
-  /** Whether an open intent deletes or cancels the machine. A machine that has not joined is deleted by a drain too. */
+  /** Whether an open intent deletes, drains or cancels the machine. */
   isDeletionRequested(id: MachineId): boolean {
-    if (this.#deletions.has(id)) return true;
-    return this.#drains.has(id) && !hasJoined(this.#find(id));
+    return this.#deletions.has(id) || this.#drains.has(id);
   }
 
-  /** Machines of the pool that are being drained, or are about to be: they are no members, but may become so again. */
+  /** The members, and the machines being drained, which may become members again: what limits are compared with. */
+  limitedMembersOf(pool: string): readonly Member[] {
+    return [...this.membersOf(pool), ...this.drainingOf(pool)];
+  }
+
+  /** Machines that are being drained or are about to be. */
   drainingOf(pool: string): readonly Machine[] {
-    return this.#byPool
-      .get(pool)
-      .filter(
-        ({ id, phase }) => phase === 'draining' || (phase === 'ready' && this.#drains.has(id)),
-      );
+    const isDraining = ({ id, phase }: Machine) =>
+      phase === 'draining' || (phase === 'ready' && this.#drains.has(id));
+    return this.#byPool.get(pool).filter(isDraining);
   }
 
   get hasOpenIntents(): boolean {
@@ -211,10 +213,6 @@ function currentOf(machines: readonly Machine[]): Machine | undefined {
     machines.find(({ phase }) => mayHaveVm(phase)) ??
     machines.toSorted((a, b) => b.requestedAt - a.requestedAt)[0]
   );
-}
-
-function hasJoined(machine: Machine | undefined): boolean {
-  return machine?.phase === 'ready' || machine?.phase === 'draining';
 }
 
 function vmKey(region: string, vmId: number): string {

@@ -166,7 +166,7 @@ class Requests {
 
   async #request(name: string, count: number, why: RequestReason): Promise<Accepted> {
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
-    const members = this.#cache.index.membersOf(name);
+    const members = this.#cache.index.limitedMembersOf(name);
     return this.#create(this.#pool(name), { members, count }, why);
   }
 
@@ -244,8 +244,10 @@ class Requests {
     const mayDiffer = size > 0 && this.#cache.index.membersOf(name).length > 0;
     const healthOf = mayDiffer ? await this.#readHealth(why) : undefined;
     const members = this.#existingMembers(name, healthOf);
-    if (members.length <= size)
-      return this.#create(pool, { members, count: size - members.length }, why);
+    if (members.length <= size) {
+      const limited = [...members, ...this.#cache.index.drainingOf(name)];
+      return this.#create(pool, { members: limited, count: size - members.length }, why);
+    }
     const machines = this.#chooseToDelete(members, size, healthOf);
     if (machines.length === 0) return NOTHING;
     if (why.drain !== undefined) return this.#writeDrain(name, machines, { ...why, ...why.drain });

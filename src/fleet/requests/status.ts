@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fleet's status from the records alone, without a call to Proxmox.
+import type { Drain } from '../../model/drain.ts';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { LostMachines, PoolBackoff, PoolPause } from '../../model/pool.ts';
@@ -11,7 +12,7 @@ export interface PoolStatus {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  /** Machines that exist and are not being deleted, plus those requested and not yet created. */
+  /** Machines that exist and are neither being drained nor deleted, plus those requested and not yet created. */
   readonly target: number;
   readonly ready: number;
   /** Ready machines whose VM is gone. They are neither in `ready` nor in `target`. */
@@ -30,6 +31,8 @@ export interface FleetStatus {
   readonly pools: readonly PoolStatus[];
   readonly removedPools: readonly RemovedPool[];
   readonly machines: readonly Machine[];
+  /** Current drains, and those that were over lately. */
+  readonly drains: readonly Drain[];
   readonly openIntents: number;
   /** Holder of the reconcile lease; undefined when it is free. */
   readonly driver: string | undefined;
@@ -70,6 +73,7 @@ export async function readStatus(
     pools,
     removedPools: removedPools(machines, settings.pools),
     machines: machines.toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1)),
+    drains: cache.drains.all(),
     openIntents: cache.intents.all().filter(({ state }) => state === 'open').length,
     driver: lease !== undefined && lease.expiresAt > now ? lease.holder : undefined,
   };
