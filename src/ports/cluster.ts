@@ -69,6 +69,17 @@ export interface ClusterView {
   readonly revision: number;
 }
 
+/** A healthy connection proves that it is up to date once a minute. */
+const MAX_VIEW_AGE_MS = 90_000;
+/** A synchronised wall clock goes back by small steps. */
+const CLOCK_JITTER_MS = 1_000;
+
+/** An older view decides nothing, nor one from the future, whose age is unknown: the wall clock was set back since. */
+export function isViewFresh({ freshAt }: Pick<ClusterView, 'freshAt'>, now: number): boolean {
+  const ageMs = now - freshAt;
+  return ageMs <= MAX_VIEW_AGE_MS && ageMs >= -CLOCK_JITTER_MS;
+}
+
 /** What changed since an earlier revision: an object that changed twice is listed once, as it is now. */
 export interface ClusterChanges {
   /** By name; undefined: deleted. */

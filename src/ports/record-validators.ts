@@ -223,6 +223,7 @@ export const JOURNAL_VALIDATOR = object<JournalEntry>({
     pool: optional(string),
     machine: optional(string),
     node: optional(string),
+    pod: optional(string),
     host: optional(string),
     region: optional(string),
   }),

@@ -4,6 +4,7 @@
 // Pure: no clock, no I/O. Must not know how a step is carried out. Start reading at `decide.ts`.
 
 export { decide } from './decide.ts';
+export { findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
 export type {
   HostCapacity,
   PoolChoice,

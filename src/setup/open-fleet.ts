@@ -29,6 +29,8 @@ export interface OpenOptions {
   readonly warn: (warning: string) => void;
   readonly checkDrain?: CheckDrain | undefined;
   readonly telemetry?: Telemetry | undefined;
+  /** Which objects of the cluster are watched. Default: Nodes. */
+  readonly watch?: 'nodes' | 'all' | undefined;
 }
 
 type CloseStep = () => Promise<unknown>;
@@ -106,11 +108,13 @@ async function connectAll(
     telemetry,
     driverRegistry,
     closeSteps,
+    watch = 'nodes',
   }: OpeningFleet & { readonly driverRegistry: DriverRegistry },
 ): Promise<Connections> {
   const onBackgroundError = (error: PvescalerError) =>
     telemetry?.log.debug('an error occurred in the background', { error });
-  const connectOptions = { fence: driverRegistry, meters: telemetry?.meters, onBackgroundError };
+  const meters = telemetry?.meters;
+  const connectOptions = { fence: driverRegistry, meters, onBackgroundError, watch };
   const hypervisors = new Map<string, Hypervisor>();
   for (const region of Object.values(config.regions)) {
     const { hypervisor, warnings } = await adapters.connectProxmox(region, connectOptions);

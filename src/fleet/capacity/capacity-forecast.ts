@@ -21,10 +21,18 @@ export interface Headroom {
 /** What the hosts have left, per region and pool, as of the last computation. */
 export interface FleetCapacity {
   readonly computedAt: number;
-  /** Only regions that were read. */
+  /** Regions that were read at least once. */
   readonly regions: readonly RegionCapacity[];
   /** Machines that waited for a place and are taken into account. */
   readonly counted: ReadonlySet<string>;
+  /** Machines that found no place, with the reason. */
+  readonly unplaced: ReadonlyMap<string, PlacementRefusal>;
+}
+
+/** Why a machine cannot be placed now. */
+export interface PlacementRefusal {
+  readonly code: string;
+  readonly message: string;
 }
 
 export interface RegionCapacity {
@@ -136,8 +144,11 @@ export class CapacityForecast implements ForecastReader {
     return this.#headrooms.get(pool);
   }
 
+  /** A region that was not read keeps what was known of it. */
   setCapacity(capacity: FleetCapacity): void {
-    this.#capacity = capacity;
+    const names = new Set(capacity.regions.map(({ region }) => region));
+    const unread = this.#capacity?.regions.filter(({ region }) => !names.has(region)) ?? [];
+    this.#capacity = { ...capacity, regions: [...capacity.regions, ...unread] };
   }
 
   /** Undefined before the first computation of this process's term as driver. */

@@ -26,6 +26,7 @@ import type {
   CapacityForecast,
   FleetCapacity,
   Headroom,
+  PlacementRefusal,
   RegionCapacity,
 } from './capacity-forecast.ts';
 import {
@@ -123,7 +124,7 @@ async function computeCapacity(
     regions.push({ region: view.region, takenAt: view.takenAt, pools: byPool });
   }
   const counted = new Set(pools.flatMap(({ name }) => [...waitingMachines.waitingOf(name)]));
-  return { computedAt: context.now, regions, counted };
+  return { computedAt: context.now, regions, counted, unplaced: waitingMachines.unplaced };
 }
 
 function computePoolCapacity(
@@ -212,6 +213,8 @@ class WaitingMachines {
   readonly #context: ReconcileContext;
   readonly #held = new Map<string, Held>();
   readonly #waiting = new Map<string, Set<string>>();
+  /** Machines that find no place, with the reason. */
+  readonly unplaced = new Map<string, PlacementRefusal>();
 
   /** Free VM ids by region. */
   readonly #ids: ReadonlyMap<string, number>;
@@ -273,10 +276,17 @@ class WaitingMachines {
       const wanted = placementRequest({ ...where, source }, machine.size);
       const request = onRequiredHost(wanted, machine);
       const decision = chooseHost(request, this.facts(view));
-      if (!decision.placed) continue;
+      if (!decision.placed) {
+        this.unplaced.set(machine.id, decision);
+        continue;
+      }
       const held = this.addresses(name);
       const own = addressesBeside(this.#context, where, { machine: machine.id, held });
-      if (!own.chosen) continue;
+      if (!own.chosen) {
+        this.unplaced.set(machine.id, own);
+        continue;
+      }
+      this.unplaced.delete(machine.id);
       this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
       this.#holdAddresses(machine, name, own.addresses);
       return;

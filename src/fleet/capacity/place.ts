@@ -35,14 +35,9 @@ import {
 } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesFor } from './addresses.ts';
+import type { PlacementRefusal } from './capacity-forecast.ts';
 import { findUnreadHosts, hostsWithSpace } from './storage-space.ts';
 import { findUnreadTemplate, templatesIn } from './templates.ts';
-
-/** Why a machine cannot be placed now. */
-export interface PlacementRefusal {
-  readonly code: string;
-  readonly message: string;
-}
 
 interface PlacementScope {
   readonly region: RegionSettings;

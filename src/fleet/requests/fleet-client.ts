@@ -38,6 +38,8 @@ export interface FleetClient {
   drain(request: DrainRequest): Promise<Accepted>;
   /** Requests that drains are undone. Has no effect on machines whose drain is done. */
   cancelDrain(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
+  /** Cancels these creations, if nothing of them exists on Proxmox yet. */
+  cancelMachines(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
   /** Requests that the pause of the pool ends. */
   resume(pool: string, why: RequestReason): Promise<Accepted>;
   /** Cancels up to `count` creations of which nothing exists on Proxmox yet. */
@@ -61,6 +63,7 @@ export function createFleetClient(
     drain: (request) => requests.drain(request),
     cancelDrain: (machines, why) => requests.cancelDrain(machines, why),
     cancel: (pool, count, why) => requests.cancel(pool, count, why),
+    cancelMachines: (machines, why) => requests.cancelMachines(machines, why),
     resume: (pool, why) => requests.resume(pool, why),
   };
 }
@@ -155,6 +158,14 @@ class Requests {
 
   cancel(name: string, count: number, why: RequestReason): Promise<Accepted> {
     return this.#serialized(why, () => this.#cancel(name, count, why));
+  }
+
+  cancelMachines(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, async () => {
+      const pool = this.#poolOf(ids);
+      if (pool === undefined) return NOTHING;
+      return this.#write({ ...this.#common(pool, why), kind: 'cancel', machines: [...ids] }, why);
+    });
   }
 
   resume(name: string, why: RequestReason): Promise<Accepted> {

@@ -96,6 +96,8 @@ export interface HostHeadroom {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
+  /** No VM may have more vCPUs. Absent: the host is refused. */
+  readonly maxCpus?: number;
   readonly refusal?: { readonly code: string; readonly message: string };
 }
 
@@ -114,6 +116,7 @@ export function listHeadrooms(
     const { cpusFree, memoryFreeBytes, diskFreeBytes } = headroomOf(candidate, state);
     return {
       host: candidate.host.name,
+      maxCpus: candidate.host.cpus,
       cpus: Math.max(0, cpusFree),
       memoryBytes: Math.max(0, memoryFreeBytes),
       diskBytes: Math.max(0, diskFreeBytes),
