@@ -6,6 +6,7 @@ import type { MachineSize } from '../model/machine.ts';
 import { type Pod, podKey } from '../model/pod.ts';
 import { countAllowed } from '../pools/index.ts';
 import type { PlannedMachine } from '../scheduling/index.ts';
+import { judgeNewMachines, type PoolPauseRequest } from './breaker.ts';
 import { type Cause, describePods, describeSize, describeUnplaced } from './describe.ts';
 import {
   findPlaceRefusal,
@@ -31,7 +32,9 @@ import { type ScaleDown, scaleDown } from './scale-down.ts';
 import { comparePods, podsOfMachine, type ScaleUp, scaleUp } from './scale-up.ts';
 import { digestOf } from './snapshot-digest.ts';
 
-export function decide(input: ScalingInput): Decision {
+export function decide(observed: ScalingInput): Decision {
+  const verdict = judgeNewMachines(observed);
+  const input = withPauses(observed, verdict.pauses);
   const states = poolStates(input);
   const up = scaleUp(input, states);
   const added = [...createSteps(input, up), ...minimumSteps(input, states, up)];
@@ -48,7 +51,22 @@ export function decide(input: ScalingInput): Decision {
       counts: countsOf(input, up, down),
       nextAt: nextAt(input, { states, up, down, steps }),
     },
-    memory: nextMemory(input, down),
+    memory: { ...nextMemory(input, down), trials: verdict.trials, streaks: verdict.streaks },
+    pauses: verdict.pauses,
+  };
+}
+
+/** A pool that is paused by this decision does not grow by it. */
+function withPauses(input: ScalingInput, pauses: readonly PoolPauseRequest[]): ScalingInput {
+  if (pauses.length === 0) return input;
+  const byPool = new Map(pauses.map((pause) => [pause.pool, pause]));
+  return {
+    ...input,
+    pools: input.pools.map((pool) => {
+      const pause = byPool.get(pool.config.name);
+      if (pause === undefined || pool.pause !== undefined) return pool;
+      return { ...pool, pause: { until: pause.until, message: pause.reason } };
+    }),
   };
 }
 
