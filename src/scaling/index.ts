@@ -5,6 +5,7 @@
 
 export type { PoolPauseRequest } from './breaker.ts';
 export { decide } from './decide.ts';
+export { findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
 export { type Explained, type Explanation, type ExplanationLine, explain } from './explain.ts';
 export type {
   HostCapacity,
