@@ -73,7 +73,19 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   certs: { imports: ['ports'] },
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
   serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
-  cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve', 'certs'] },
+  cli: {
+    imports: [
+      'model',
+      'ports',
+      'fleet',
+      'autoscaler',
+      'scaling',
+      'config',
+      'setup',
+      'serve',
+      'certs',
+    ],
+  },
   'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
 };
