@@ -239,7 +239,7 @@ describe('scale-down', () => {
 
   it('keeps a Node with a pod that must not be evicted', async () => {
     const { site } = await halfUsedSite();
-    for (const pod of [...site.cluster.state.pods.values()])
+    for (const pod of Array.from(site.cluster.state.pods.values()))
       site.cluster.state.putPod({ ...pod, eviction: { doNotDisrupt: true } });
     await site.advance(30 * MINUTE);
     expect(await site.phases()).toEqual(['ready', 'ready']);
@@ -256,7 +256,8 @@ describe('scale-down', () => {
 
   it('removes all machines when no pod is left', async () => {
     const { site } = await halfUsedSite();
-    for (const pod of [...site.cluster.state.pods.values()]) site.cluster.state.removePod(pod);
+    for (const pod of Array.from(site.cluster.state.pods.values()))
+      site.cluster.state.removePod(pod);
     await site.advance(30 * MINUTE);
     expect(await site.phases()).toEqual(['gone', 'gone']);
   });

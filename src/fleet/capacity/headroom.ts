@@ -31,6 +31,7 @@ import type {
 } from './capacity-forecast.ts';
 import {
   onRequiredHost,
+  type PlacementScope,
   placementFacts,
   placementRequest,
   sourceOf,
@@ -272,29 +273,32 @@ class WaitingMachines {
     const pool = this.#context.pool(machine.pool);
     const only = machine.requiredHost?.region;
     for (const name of pool?.regions ?? []) {
-      if (only !== undefined && only !== name) continue;
       const view = this.#context.views.get(name);
       if (pool === undefined || view === undefined || this.freeIds(name) <= 0) continue;
-      const where = { region: this.#context.region(name), view, pool };
-      const source = sourceOf(this.#context, where);
-      const wanted = placementRequest({ ...where, source }, machine.size);
-      const request = onRequiredHost(wanted, machine);
-      const decision = chooseHost(request, this.facts(view));
-      if (!decision.placed) {
-        this.unplaced.set(machine.id, decision);
-        continue;
+      if (only !== undefined && only !== name) continue;
+      const refusal = this.#holdIn(machine, { region: this.#context.region(name), view, pool });
+      if (refusal === undefined) {
+        this.unplaced.delete(machine.id);
+        return;
       }
-      const held = this.addresses(name);
-      const own = addressesBeside(this.#context, where, { machine: machine.id, held });
-      if (!own.chosen) {
-        this.unplaced.set(machine.id, own);
-        continue;
-      }
-      this.unplaced.delete(machine.id);
-      this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
-      this.#holdAddresses(machine, name, own.addresses);
-      return;
+      this.unplaced.set(machine.id, refusal);
     }
+  }
+
+  /** Undefined when it is held there. */
+  #holdIn(machine: Machine, where: PlacementScope): PlacementRefusal | undefined {
+    const name = where.view.region;
+    const source = sourceOf(this.#context, where);
+    const wanted = placementRequest({ ...where, source }, machine.size);
+    const request = onRequiredHost(wanted, machine);
+    const decision = chooseHost(request, this.facts(where.view));
+    if (!decision.placed) return decision;
+    const held = this.addresses(name);
+    const own = addressesBeside(this.#context, where, { machine: machine.id, held });
+    if (!own.chosen) return own;
+    this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
+    this.#holdAddresses(machine, name, own.addresses);
+    return undefined;
   }
 
   #holdAddresses({ id, pool }: Machine, region: string, addresses: readonly string[]): void {
