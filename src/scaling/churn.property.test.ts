@@ -47,7 +47,7 @@ function constraintsOf(rule: Deployment['rule'], app: string): object {
         nodeSelector: { 'autoscaler.proxmox/group': 'dedicated' },
         tolerations: [{ key: 'dedicated', operator: 'Exists' }],
       };
-    default:
+    case 'none':
       return {};
   }
 }
