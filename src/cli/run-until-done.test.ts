@@ -31,6 +31,7 @@ const READY: Machine = { ...STUCK, phase: 'ready', id: `${STUCK.id.slice(0, -1)}
 const STATUS: FleetStatus = {
   pools: [],
   removedPools: [],
+  drains: [],
   machines: [STUCK, READY],
   openIntents: 0,
   driver: 'other',

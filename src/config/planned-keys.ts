@@ -32,10 +32,19 @@ export const PLANNED_KEYS: readonly PlannedRow[] = [
   { prefix: ['ssh', 'privateKeyFile'], feature: 'creating single VMs' },
   { prefix: ['readiness'], feature: 'creating single VMs' },
   { prefix: ['autoscaler'], feature: AUTOSCALER },
-  ...['priority', 'scaleUp', 'scaleDown', 'headroom', 'schedules'].map((key) => ({
+  ...['priority', 'scaleUp', 'headroom', 'schedules'].map((key) => ({
     prefix: ['pools', '*', key],
     feature: AUTOSCALER,
   })),
+  ...[
+    'when',
+    'utilizationThreshold',
+    'unneededTime',
+    'maxConcurrent',
+    'delayAfterAdd',
+    'delayAfterDelete',
+    'delayAfterFailure',
+  ].map((key) => ({ prefix: ['pools', '*', 'scaleDown', key], feature: AUTOSCALER })),
 ];
 
 /** The planned keys that this config sets. Takes the tree before defaults. */

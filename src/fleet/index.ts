@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: machines, their lifecycle, and the driver that reconciles them. See README.md. Start reading at
 // driver/reconcile-pass.ts, then machine/reconcile-machine.ts.
-export type { ForecastReader, ForecastReport, Headroom } from './capacity/capacity-forecast.ts';
+export type {
+  FleetCapacity,
+  ForecastReader,
+  ForecastReport,
+  Headroom,
+  RegionCapacity,
+} from './capacity/capacity-forecast.ts';
 export { ReportedForecast } from './capacity/reported-forecast.ts';
 export { DriverRegistry } from './context/driver-lease.ts';
 export type { JoinSettings, TokenSettings } from './context/join-settings.ts';
-export type { FleetOptions } from './context/options.ts';
+export type { CheckDrain, DrainCheck, DrainingNode, FleetOptions } from './context/options.ts';
 export type { RemovedPool } from './context/removed-pools.ts';
 export type {
   FleetSettings,
@@ -21,7 +27,13 @@ export { createFleet, type Fleet } from './fleet.ts';
 export type { FleetView } from './records/record-cache.ts';
 export type { VmDecision, VmDecisionRequest } from './recovery/decide-vm.ts';
 export type { Orphan } from './recovery/list-orphans.ts';
-export type { Accepted, RequestReason } from './requests/fleet-client.ts';
+export type {
+  Accepted,
+  DrainRequest,
+  DrainSettings,
+  RequestReason,
+  ScaleReason,
+} from './requests/fleet-client.ts';
 export {
   createFleetClient,
   type FleetClient,

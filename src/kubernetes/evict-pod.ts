@@ -36,9 +36,17 @@ export async function evictPod(
 /** An overloaded API server also returns 429; only this cause identifies a budget. */
 function readBudgetReason({ code, message, causes }: ApiStatus): string | undefined {
   const budget = causes.find(({ reason }) => reason === 'DisruptionBudget');
-  if (code === 429 && budget !== undefined) return budget.message || message;
+  if (code === 429 && budget !== undefined) return describeBudget(budget.message || message);
   // Two budgets select one pod: the API server returns an error, and eviction stays blocked.
   return code === 500 && message.includes('PodDisruptionBudget') ? message : undefined;
+}
+
+/** `The disruption budget web needs 1 healthy pods and has 1 currently`, as the API server writes it. */
+function describeBudget(message: string): string {
+  const [, name, rest] = /^The disruption budget (\S+) (needs .*)$/.exec(message) ?? [];
+  return name === undefined
+    ? message
+    : `PodDisruptionBudget ${name} allows no disruption: it ${rest}`;
 }
 
 async function podExists(

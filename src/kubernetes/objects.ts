@@ -50,6 +50,7 @@ export interface NodeObject extends ApiObject {
     readonly conditions?: readonly NodeCondition[] | null;
     readonly addresses?: readonly { readonly type: string; readonly address: string }[] | null;
     readonly nodeInfo?: { readonly systemUUID?: string };
+    readonly declaredFeatures?: readonly string[] | null;
   };
 }
 
@@ -58,6 +59,17 @@ export interface TaintObject {
   readonly value?: string;
   readonly effect: string;
   readonly timeAdded?: string | null;
+}
+
+export interface VolumeAttachmentObject extends ApiObject {
+  readonly spec?: {
+    readonly nodeName?: string;
+    readonly source?: { readonly persistentVolumeName?: string };
+  };
+}
+
+export interface ClaimObject extends ApiObject {
+  readonly spec?: { readonly volumeName?: string };
 }
 
 export interface LeaseObject extends ApiObject {

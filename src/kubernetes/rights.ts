@@ -21,6 +21,14 @@ export interface Right {
   readonly why: string;
 }
 
+const WATCHING = ['list', 'watch'] as const;
+const STORAGE_RESOURCES = [
+  'storageclasses',
+  'csinodes',
+  'csidrivers',
+  'csistoragecapacities',
+] as const;
+
 export const RIGHTS: readonly Right[] = [
   {
     group: '',
@@ -55,9 +63,63 @@ export const RIGHTS: readonly Right[] = [
   },
   {
     group: '',
+    resource: 'namespaces',
+    verbs: WATCHING,
+    why: 'to match pods by the labels of their namespaces, as the scheduler does (mode standalone)',
+  },
+  {
+    group: 'apps',
+    resource: 'daemonsets',
+    verbs: WATCHING,
+    why: 'to know which DaemonSet pods a new node will run (mode standalone)',
+  },
+  {
+    group: 'policy',
+    resource: 'poddisruptionbudgets',
+    verbs: WATCHING,
+    why: 'to choose nodes whose pods may be evicted (mode standalone)',
+  },
+  {
+    group: '',
+    resource: 'persistentvolumes',
+    verbs: WATCHING,
+    why: 'to know on which nodes a pod with volumes can run (mode standalone)',
+  },
+  {
+    group: '',
+    resource: 'persistentvolumeclaims',
+    verbs: WATCHING,
+    why: 'to know which volumes a pod uses (mode standalone)',
+  },
+  {
+    group: 'storage.k8s.io',
+    resource: 'volumeattachments',
+    verbs: ['watch'],
+    why: 'to count the volumes that are attached to a node (mode standalone)',
+  },
+  ...STORAGE_RESOURCES.map((resource) => ({
+    group: 'storage.k8s.io',
+    resource,
+    verbs: WATCHING,
+    why: 'to simulate volume binding and attach limits, as the scheduler does (mode standalone)',
+  })),
+  {
+    group: '',
     resource: 'pods/eviction',
     verbs: ['create'],
     why: 'to drain a node through the Eviction API, which respects PodDisruptionBudgets',
+  },
+  {
+    group: 'storage.k8s.io',
+    resource: 'volumeattachments',
+    verbs: ['list'],
+    why: 'to wait until the volumes of a drained node are detached',
+  },
+  {
+    group: '',
+    resource: 'persistentvolumeclaims',
+    verbs: ['get'],
+    why: 'to know which volumes of a drained node belong to DaemonSet pods, which stay',
   },
   {
     group: 'events.k8s.io',

@@ -19,7 +19,7 @@ describe('drain states', () => {
   });
 
   it('allow cancelling until done, and a cancelled drain can only be undone', () => {
-    for (const state of ['wanted', 'cordoned', 'evicting', 'waiting-for-volumes'] as const) {
+    for (const state of ['wanted', 'tainted', 'evicting', 'waiting-for-volumes'] as const) {
       expect(reachable(state)).toContain('undone');
     }
     expect(reachable('done')).not.toContain('undone');

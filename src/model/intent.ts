@@ -2,7 +2,10 @@
 // An intent is a request to the fleet. A front end records it in one atomic write before it returns; the driver
 // carries it out. The intent contains the machine ids, so that carrying it out twice creates nothing twice.
 
-import type { MachineId, MachineSize } from './machine.ts';
+import type { HostRef, MachineId, MachineSize } from './machine.ts';
+
+/** Requester of the standalone autoscaler. Its drains are simulated again before the first eviction. */
+export const AUTOSCALER = 'autoscaler';
 
 interface IntentCommon {
   readonly id: string;
@@ -20,6 +23,8 @@ export interface CreateIntent extends IntentCommon {
   readonly kind: 'create';
   readonly machines: readonly MachineId[];
   readonly size: MachineSize;
+  /** The only host that the machines may be placed on; absent: any host of the pool. */
+  readonly host?: HostRef;
 }
 
 export interface DeleteIntent extends IntentCommon {
@@ -27,9 +32,32 @@ export interface DeleteIntent extends IntentCommon {
   readonly machines: readonly MachineId[];
 }
 
+/** Drains the machines' Nodes, then deletes the machines. Machines without a Node are deleted at once. */
+export interface DrainIntent extends IntentCommon {
+  readonly kind: 'drain';
+  readonly machines: readonly MachineId[];
+  /** Reasons of single machines, by id; the others have that of the intent. */
+  readonly reasons?: Readonly<Record<string, string>>;
+  /** Absent: the pool's `scaleDown.drainTimeout`. */
+  readonly timeoutMs?: number;
+}
+
+/** Undoes drains. Has no effect on machines that are being deleted already. */
+export interface CancelDrainIntent extends IntentCommon {
+  readonly kind: 'cancel-drain';
+  readonly machines: readonly MachineId[];
+}
+
 /** Cancels creations that have not created anything yet. Never removes an existing VM. */
 export interface CancelIntent extends IntentCommon {
   readonly kind: 'cancel';
+  readonly machines: readonly MachineId[];
+}
+
+/** Ends the pause of a pool. */
+export interface ResumeIntent extends IntentCommon {
+  readonly kind: 'resume';
+  /** Empty: the intent is about the pool. */
   readonly machines: readonly MachineId[];
 }
 
@@ -55,8 +83,13 @@ export interface ForgetIntent extends VmIntentCommon {
 }
 
 export type VmIntent = AdoptIntent | ForgetIntent;
-export type MachineIntent = CreateIntent | DeleteIntent | CancelIntent;
-export type Intent = MachineIntent | VmIntent;
+export type MachineIntent =
+  | CreateIntent
+  | DeleteIntent
+  | DrainIntent
+  | CancelDrainIntent
+  | CancelIntent;
+export type Intent = MachineIntent | VmIntent | ResumeIntent;
 
 export function isVmIntent(intent: Intent): intent is VmIntent {
   return intent.kind === 'adopt' || intent.kind === 'forget';

@@ -56,8 +56,9 @@ describe('machine phases', () => {
     ]);
   });
 
-  it('count towards the target until deletion or failure', () => {
+  it('count towards the target until drain, deletion or failure', () => {
     expect(PHASES.filter((phase) => !countsTowardsTarget(phase))).toEqual([
+      'draining',
       'deleting',
       'failed',
       'gone',

@@ -45,9 +45,11 @@ export function canTransition(from: Phase, to: Phase): boolean {
   return PHASE_TRANSITIONS[from].includes(to);
 }
 
-/** Whether it counts towards the pool's target size: neither being deleted nor failed. */
+const LEAVING: readonly Phase[] = ['draining', 'deleting', 'failed', 'gone'];
+
+/** Whether it counts towards the pool's target size. A machine whose drain is undone counts again. */
 export function countsTowardsTarget(phase: Phase): boolean {
-  return phase !== 'deleting' && phase !== 'failed' && phase !== 'gone';
+  return !LEAVING.includes(phase);
 }
 
 /** Whether something of it may exist on Proxmox: it holds its VM id, addresses and share of the host. */
@@ -61,13 +63,19 @@ export function isPhaseSettled({
   seedVolume,
 }: Pick<Machine, 'phase' | 'seedVolume'>): boolean {
   if (phase === 'ready') return seedVolume === undefined;
-  return phase === 'draining' || phase === 'failed' || phase === 'gone';
+  return phase === 'failed' || phase === 'gone';
 }
 
 export interface MachineSize {
   readonly cpu: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
+}
+
+/** A host of a region. */
+export interface HostRef {
+  readonly region: string;
+  readonly host: string;
 }
 
 /** Decided once by placement, and recorded before the first call to Proxmox. */
@@ -130,6 +138,8 @@ export interface Machine {
   /** The intent that requested it. Absent for a machine adopted from Proxmox after the database was lost. */
   readonly intent?: string;
   readonly size: MachineSize;
+  /** The only host it may be placed on; absent: any host of the pool. */
+  readonly requiredHost?: HostRef;
   readonly placement?: Placement;
   /** When it was placed. The provision timeout counts from here, so that waiting for capacity does not count. */
   readonly placedAt?: number;

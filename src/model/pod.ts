@@ -82,6 +82,17 @@ export function podKey(pod: { readonly namespace: string; readonly name: string 
   return `${pod.namespace}/${pod.name}`;
 }
 
+/** Whether the pods are equal in every field. Cheap for pods whose equal fields are the same objects. */
+export function isSamePod(one: Pod, other: Pod): boolean {
+  if (one === other) return true;
+  const fields = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...fields].every((field) => {
+    const left: unknown = Reflect.get(one, field);
+    const right: unknown = Reflect.get(other, field);
+    return left === right || JSON.stringify(left) === JSON.stringify(right);
+  });
+}
+
 /** A pod of a DaemonSet. It does not need another node when its node is removed. */
 export function isDaemonSetPod(pod: Pod): boolean {
   return pod.controller?.kind === 'DaemonSet';

@@ -93,7 +93,44 @@ export const METRICS = {
   pvescaler_removed_pool_machines: metric({
     type: 'gauge',
     labels: ['pool'],
-    help: 'Machines of a pool that is not in the config any more; pvescaler orphans lists the commands that delete them.',
+    help: 'Machines of a pool that is not in the config any more; `pvescaler pool delete` deletes them.',
+  }),
+  pvescaler_drains_total: metric({
+    type: 'counter',
+    labels: ['pool', 'outcome'],
+    help: 'Drains that this process ended, by outcome: `completed`; `forced` when the machine is deleted although it is not drained; `timed_out`, `cancelled` and `undone` (the node is needed, or has changed) when the machine is kept.',
+  }),
+  pvescaler_drain_duration_seconds: metric({
+    type: 'histogram',
+    labels: ['pool', 'outcome'],
+    help: 'Time from the request of a drain to its end.',
+    buckets: [1, 5, 10, 30, 60, 120, 300, 600, 1_200, 3_600],
+  }),
+  pvescaler_pool_pause_seconds: metric({
+    type: 'gauge',
+    labels: ['pool'],
+    help: 'Time left until the autoscaler requests machines of the pool again, because its last machines helped no pod; 0 when it is not paused. `pvescaler pool resume` ends the pause.',
+  }),
+  pvescaler_autoscaler_decisions_total: metric({
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Decisions of the standalone autoscaler: `change` when machines are requested or removed, `no-change`, `error` when it could not decide.',
+  }),
+  pvescaler_autoscaler_decision_duration_seconds: metric({
+    type: 'histogram',
+    labels: [],
+    help: 'Time from the observed cluster to the plan.',
+    buckets: REQUEST_BUCKETS,
+  }),
+  pvescaler_autoscaler_pending_pods: metric({
+    type: 'gauge',
+    labels: ['state'],
+    help: 'Pending pods in the last decision: `fitExisting` on a Node, `fitProvisioning` on a machine being provisioned, `fitNew` on a machine that was requested, or `unplaced`.',
+  }),
+  pvescaler_autoscaler_unneeded_machines: metric({
+    type: 'gauge',
+    labels: [],
+    help: 'Machines that were unneeded in the last decision.',
   }),
   pvescaler_intents_open: metric({
     type: 'gauge',

@@ -57,7 +57,7 @@ describe('record validators', () => {
     const { intents, drains, pools } = RECORD_VALIDATORS;
     expect(intents(3, 'value')).toBe('value is not an object');
     expect(intents({ ...anIntent(), kind: 'buy' }, 'value')).toBe(
-      'value.kind is not one of create, delete, cancel, adopt, forget',
+      'value.kind is not one of create, resume, delete, cancel, drain, cancel-drain, adopt, forget',
     );
     expect(intents({ ...anIntent(), machines: [aMachineId(), 'x'] }, 'value')).toBe(
       'value.machines[1] is not a machine id',
@@ -65,11 +65,11 @@ describe('record validators', () => {
     expect(intents({ ...anIntent(), machines: 'x' }, 'value')).toBe(
       'value.machines is not an array',
     );
-    expect(drains({ ...aDrain(), blockedBy: [{ pod: 'a' }] }, 'value')).toBe(
+    expect(drains({ ...aDrain(), blockedBy: [{ object: 'a' }] }, 'value')).toBe(
       'value.blockedBy[0].reason is not a string',
     );
-    expect(drains({ ...aDrain(), wasCordonedBefore: 0 }, 'value')).toBe(
-      'value.wasCordonedBefore is not a boolean',
+    expect(drains({ ...aDrain(), isCordonedByDrain: 0 }, 'value')).toBe(
+      'value.isCordonedByDrain is not a boolean',
     );
     expect(pools({ ...aPoolState(), allocatable: { s: {} } }, 'value')).toBe(
       'value.allocatable.s.cpuMilli is not a number',

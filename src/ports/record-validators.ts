@@ -2,18 +2,22 @@
 // Validators for all stored records, shared by all implementations of the Store. They run on write, because an invalid
 // record must not become durable, and on read, because a file may have been damaged or edited by hand.
 import type { AddressLease } from '../model/address-lease.ts';
-import { DRAIN_TRANSITIONS, type Drain, type DrainState } from '../model/drain.ts';
+import { DRAIN_TRANSITIONS, type Drain, type DrainState, type UndoCause } from '../model/drain.ts';
 import type {
   AdoptIntent,
+  CancelDrainIntent,
   CancelIntent,
   CreateIntent,
   DeleteIntent,
+  DrainIntent,
   ForgetIntent,
   Intent,
+  ResumeIntent,
   VmIntent,
 } from '../model/intent.ts';
 import type { JournalEntry, JournalKind, JournalSubject } from '../model/journal-entry.ts';
 import {
+  type HostRef,
   type Machine,
   type MachineFailure,
   type MachineSize,
@@ -25,7 +29,13 @@ import {
   type TaskKind,
 } from '../model/machine.ts';
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
-import type { LearnedAllocatable, LostMachines, PoolBackoff, PoolState } from '../model/pool.ts';
+import type {
+  LearnedAllocatable,
+  LostMachines,
+  PoolBackoff,
+  PoolPause,
+  PoolState,
+} from '../model/pool.ts';
 import { Bug } from './errors.ts';
 import {
   array,
@@ -57,6 +67,8 @@ export type CollectionName = keyof RecordKinds;
 const size = object<MachineSize>({ cpu: number, memoryBytes: number, diskBytes: number });
 const phase = oneOf<Phase>(PHASE_TRANSITIONS);
 
+const hostRef = object<HostRef>({ region: string, host: string });
+
 const intentCommon = {
   id: string,
   pool: string,
@@ -76,9 +88,25 @@ const vmIntentCommon = {
 } as const;
 
 const intent = unionByKind<Intent>({
-  create: object<CreateIntent>({ ...intentCommon, kind: oneOf<'create'>({ create: true }), size }),
+  create: object<CreateIntent>({
+    ...intentCommon,
+    kind: oneOf<'create'>({ create: true }),
+    size,
+    host: optional(hostRef),
+  }),
+  resume: object<ResumeIntent>({ ...intentCommon, kind: oneOf<'resume'>({ resume: true }) }),
   delete: object<DeleteIntent>({ ...intentCommon, kind: oneOf<'delete'>({ delete: true }) }),
   cancel: object<CancelIntent>({ ...intentCommon, kind: oneOf<'cancel'>({ cancel: true }) }),
+  drain: object<DrainIntent>({
+    ...intentCommon,
+    kind: oneOf<'drain'>({ drain: true }),
+    reasons: optional(dictionary(string)),
+    timeoutMs: optional(number),
+  }),
+  'cancel-drain': object<CancelDrainIntent>({
+    ...intentCommon,
+    kind: oneOf<'cancel-drain'>({ 'cancel-drain': true }),
+  }),
   adopt: object<AdoptIntent>({ ...vmIntentCommon, kind: oneOf<'adopt'>({ adopt: true }) }),
   forget: object<ForgetIntent>({ ...vmIntentCommon, kind: oneOf<'forget'>({ forget: true }) }),
 });
@@ -91,6 +119,7 @@ const machine = object<Machine>({
   requestedAt: number,
   intent: optional(string),
   size,
+  requiredHost: optional(hostRef),
   placement: optional(
     object<Placement>({
       region: string,
@@ -138,15 +167,24 @@ const drain = object<Drain>({
   nodeUid: string,
   state: oneOf<DrainState>(DRAIN_TRANSITIONS),
   stateSince: number,
+  intent: string,
+  requestedBy: string,
   reason: string,
   requestedAt: number,
   deadlineAt: number,
-  wasCordonedBefore: boolean,
-  blockedBy: array(object<Drain['blockedBy'][number]>({ pod: string, reason: string })),
+  isCordonedByDrain: boolean,
+  blockedBy: array(object<Drain['blockedBy'][number]>({ object: string, reason: string })),
+  undo: optional(
+    object<NonNullable<Drain['undo']>>({
+      cause: oneOf<UndoCause>({ cancelled: true, changed: true, 'timed-out': true }),
+      message: string,
+    }),
+  ),
 });
 
 const poolState = object<PoolState>({
   pool: string,
+  pause: optional(object<PoolPause>({ since: number, until: number, reason: string })),
   backoff: optional(
     object<PoolBackoff>({
       failures: integer,
@@ -185,6 +223,7 @@ export const JOURNAL_VALIDATOR = object<JournalEntry>({
     pool: optional(string),
     machine: optional(string),
     node: optional(string),
+    pod: optional(string),
     host: optional(string),
     region: optional(string),
   }),

@@ -51,6 +51,7 @@ export {
   rejectsEverywhere,
 } from './reasons.ts';
 export { type ClusterObjects, Snapshot } from './snapshot.ts';
+export { SnapshotCache, type SnapshotChanges } from './snapshot-cache.ts';
 export type { FeatureGates } from './state/feature-gates.ts';
 export {
   type FittingPods,

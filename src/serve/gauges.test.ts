@@ -14,7 +14,14 @@ function viewAges(lastPass: PassReport | undefined, leadingSince: number | undef
     },
   };
   setGauges(meters, {
-    status: { pools: [], removedPools: [], machines: [], openIntents: 0, driver: undefined },
+    status: {
+      pools: [],
+      removedPools: [],
+      drains: [],
+      machines: [],
+      openIntents: 0,
+      driver: undefined,
+    },
     lastPass,
     leadingSince,
     now: 100_000,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the store, connects the adapters of the config, and creates the fleet on them.
 import type { Config } from '../config/index.ts';
-import type { DriverRegistry, Fleet, FleetSettings } from '../fleet/index.ts';
+import type { CheckDrain, DriverRegistry, Fleet, FleetSettings } from '../fleet/index.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import type { PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
@@ -27,7 +27,10 @@ export interface OpenOptions {
   readonly access: 'read' | 'drive';
   readonly adjust?: ((settings: FleetSettings) => FleetSettings) | undefined;
   readonly warn: (warning: string) => void;
+  readonly checkDrain?: CheckDrain | undefined;
   readonly telemetry?: Telemetry | undefined;
+  /** Which objects of the cluster are watched. Default: Nodes. */
+  readonly watch?: 'nodes' | 'all' | undefined;
 }
 
 type CloseStep = () => Promise<unknown>;
@@ -85,6 +88,7 @@ async function open(
     random,
     settings: opening.adjust?.(settings) ?? settings,
     driverRegistry,
+    checkDrain: opening.checkDrain,
     onBug: (error, subject) =>
       opening.telemetry?.log.error('unexpected error; please report it', { subject, error }),
   });
@@ -104,11 +108,13 @@ async function connectAll(
     telemetry,
     driverRegistry,
     closeSteps,
+    watch = 'nodes',
   }: OpeningFleet & { readonly driverRegistry: DriverRegistry },
 ): Promise<Connections> {
   const onBackgroundError = (error: PvescalerError) =>
     telemetry?.log.debug('an error occurred in the background', { error });
-  const connectOptions = { fence: driverRegistry, meters: telemetry?.meters, onBackgroundError };
+  const meters = telemetry?.meters;
+  const connectOptions = { fence: driverRegistry, meters, onBackgroundError, watch };
   const hypervisors = new Map<string, Hypervisor>();
   for (const region of Object.values(config.regions)) {
     const { hypervisor, warnings } = await adapters.connectProxmox(region, connectOptions);

@@ -29,6 +29,8 @@ async function emptyCluster(): Promise<void> {
   const leases = '/apis/coordination.k8s.io/v1/namespaces/pvescaler/leases';
   const tokens = '/api/v1/namespaces/kube-system/secrets';
   await api.call('DELETE', '/apis/policy/v1/namespaces/default/poddisruptionbudgets');
+  await api.call('DELETE', '/apis/storage.k8s.io/v1/volumeattachments');
+  await api.call('DELETE', '/api/v1/namespaces/default/persistentvolumeclaims');
   await api.call('DELETE', '/api/v1/namespaces/default/pods', FORCE);
   await api.call('DELETE', '/api/v1/nodes');
   await api.call('DELETE', leases);

@@ -2,7 +2,7 @@
 // The test bench of the cluster contract on a real or simulated API server. Changes by other clients are plain HTTP
 // requests without the adapter's code.
 import { type ConnectionTls, openKubernetesCluster } from '../../src/kubernetes/index.ts';
-import type { Cluster, PodRef } from '../../src/ports/cluster.ts';
+import type { ClaimRef, Cluster, PodRef } from '../../src/ports/cluster.ts';
 import type {
   ClusterFixture,
   NewNode,
@@ -55,6 +55,7 @@ interface ApiObject {
 const PODS = '/api/v1/namespaces/default/pods';
 const BUDGETS = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/pvescaler/leases';
+const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments';
 const NODE_RESOURCES = { cpu: '2', memory: '4Gi', pods: '110' };
 
 /** Acts as kubelet, controller or user. */
@@ -154,6 +155,27 @@ class AdminClient {
     });
   }
 
+  async attachVolume(nodeName: string, { namespace, name }: ClaimRef): Promise<string> {
+    const volume = `pv-${nodeName}-${name}`;
+    await this.request('POST', `/api/v1/namespaces/${namespace}/persistentvolumeclaims`, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        resources: { requests: { storage: '1Gi' } },
+        volumeName: volume,
+      },
+    });
+    await this.request('POST', ATTACHMENTS, {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttachment',
+      metadata: { name: `attach-${volume}` },
+      spec: { attacher: 'csi.example', nodeName, source: { persistentVolumeName: volume } },
+    });
+    return volume;
+  }
+
   async tokens(): Promise<readonly StoredToken[]> {
     const secrets = await this.list('/api/v1/namespaces/kube-system/secrets');
     return secrets
@@ -223,6 +245,10 @@ export async function openClusterBench(server: ApiServer): Promise<ClusterFixtur
     protectPod: async (pod) => {
       await admin.protect(pod);
     },
+    addNamespace: async (name, labels) => {
+      await admin.request('POST', '/api/v1/namespaces', { metadata: { name, labels } });
+    },
+    attachVolume: (nodeName, claim) => admin.attachVolume(nodeName, claim),
     removeLease: async (name) => {
       await admin.request('DELETE', `${LEASES}/pvescaler-${name}`);
     },

@@ -116,11 +116,15 @@ export const scaleDownSchema = section({
   ),
   drainTimeout: key(
     duration({ min: '1s' }).prefault('10m'),
-    'Maximum duration of a drain. After that the drain is cancelled and the machine is kept.',
+    'Maximum duration of a drain. What happens then: `onDrainTimeout`.',
     {
       replaces: { kubenodesmith: 'nodePools[].scaleDown.drainTimeout' },
       note: 'without effect in KubeNodeSmith',
     },
+  ),
+  onDrainTimeout: key(
+    z.enum(['undo', 'force']).prefault('undo'),
+    'After `drainTimeout`: undo the drain and keep the machine, or delete the machine with the pods that are left on it.',
   ),
   delayAfterAdd: key(
     duration().prefault('10m'),

@@ -105,7 +105,7 @@ const STATE_BY_PHASE: Readonly<Record<Phase, State>> = {
   booting: State.instanceRunning,
   joining: State.instanceRunning,
   ready: State.instanceRunning,
-  draining: State.instanceRunning,
+  draining: State.instanceDeleting,
   deleting: State.instanceDeleting,
   failed: State.instanceCreating,
   gone: State.instanceCreating,

@@ -7,6 +7,7 @@ import {
   chooseHost,
   countFreeSlots,
   HostAllocations,
+  listHeadrooms,
   type Placed,
   type RegionFacts,
   type Reservation,
@@ -21,8 +22,20 @@ import { refusedVmIds, takenInView, vmIdsOfNodes } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesBeside, freeAddresses } from './addresses.ts';
 import { backoffOf } from './backoff.ts';
-import type { CapacityForecast, Headroom } from './capacity-forecast.ts';
-import { placementFacts, placementRequest, sourceOf } from './place.ts';
+import type {
+  CapacityForecast,
+  FleetCapacity,
+  Headroom,
+  PlacementRefusal,
+  RegionCapacity,
+} from './capacity-forecast.ts';
+import {
+  onRequiredHost,
+  placementFacts,
+  placementRequest,
+  sourceOf,
+  unreadTemplate,
+} from './place.ts';
 
 const COMPUTE_INTERVAL_MS = 5_000;
 /** The headroom of a region that was read this recently stays as it is. */
@@ -45,6 +58,7 @@ export async function updateForecast(
     forecast.setHeadroom(pool.name, await computeHeadroom(context, pool, waitingMachines));
     await context.yieldToEventLoop();
   }
+  forecast.setCapacity(await computeCapacity(context, waitingMachines));
   forecast.notify();
 }
 
@@ -73,7 +87,7 @@ async function computeHeadroom(
   // A stale view is temporary; missing access to the cluster is not.
   if (refused !== undefined && context.clusterReading.kind !== 'stale')
     return noHeadroom(context, refused.message);
-  const members = context.records.membersOf(pool.name);
+  const members = context.records.limitedMembersOf(pool.name);
   const { size, limits } = pool;
   const allowed = countAllowed(pool, { members, count: limits.max, size });
   const waiting = waitingMachines.waitingOf(pool.name);
@@ -90,6 +104,53 @@ async function computeHeadroom(
   }
   const countedAt = context.now;
   return { machines, countedAt, waiting, reason: machines === 0 ? reason : undefined };
+}
+
+/** What every region that was read has left for every pool, beside the machines that wait for a place. */
+async function computeCapacity(
+  context: ReconcileContext,
+  waitingMachines: WaitingMachines,
+): Promise<FleetCapacity> {
+  const pools = Object.values(context.settings.pools);
+  const regions: RegionCapacity[] = [];
+  for (const view of context.views.values()) {
+    const byPool: RegionCapacity['pools'][number][] = [];
+    for (const pool of pools) {
+      if (!pool.regions.includes(view.region)) continue;
+      byPool.push(computePoolCapacity(context, { view, pool, waitingMachines }));
+      await context.yieldToEventLoop();
+    }
+    regions.push({ region: view.region, takenAt: view.takenAt, pools: byPool });
+  }
+  const counted = new Set(pools.flatMap(({ name }) => [...waitingMachines.waitingOf(name)]));
+  return { computedAt: context.now, regions, counted, unplaced: waitingMachines.unplaced };
+}
+
+function computePoolCapacity(
+  context: ReconcileContext,
+  { view, pool, waitingMachines }: Omit<Counting, 'atMost'>,
+): RegionCapacity['pools'][number] {
+  const where = { region: context.region(view.region), view, pool };
+  const ids = Math.max(0, waitingMachines.freeIds(view.region));
+  const held = waitingMachines.addresses(view.region);
+  const addresses = freeAddresses(context, where, { held, atMost: ids });
+  const source = sourceOf(context, where);
+  const request = placementRequest({ ...where, source }, pool.size);
+  const refusal = joinRefusal(context, pool) ?? unreadTemplate(context, where);
+  return {
+    pool: pool.name,
+    // Without `unreadHosts`: exact readings of storages are made only while machines wait for a place.
+    hosts: listHeadrooms(request, waitingMachines.facts(view)).map((host) =>
+      refusal === undefined ? host : { ...host, refusal },
+    ),
+    identities: {
+      machines: Math.min(ids, addresses.count),
+      reason:
+        ids === 0
+          ? `region ${view.region} has no free VM id`
+          : (addresses.reason ?? `region ${view.region} has ${ids} free VM ids`),
+    },
+  };
 }
 
 function noHeadroom({ now: countedAt }: ReconcileContext, reason: string): Headroom {
@@ -151,6 +212,8 @@ class WaitingMachines {
   readonly #context: ReconcileContext;
   readonly #held = new Map<string, Held>();
   readonly #waiting = new Map<string, Set<string>>();
+  /** Machines that find no place, with the reason. */
+  readonly unplaced = new Map<string, PlacementRefusal>();
 
   /** Free VM ids by region. */
   readonly #ids: ReadonlyMap<string, number>;
@@ -202,17 +265,27 @@ class WaitingMachines {
 
   async #hold(machine: Machine): Promise<void> {
     const pool = this.#context.pool(machine.pool);
+    const only = machine.requiredHost?.region;
     for (const name of pool?.regions ?? []) {
+      if (only !== undefined && only !== name) continue;
       const view = this.#context.views.get(name);
       if (pool === undefined || view === undefined || this.freeIds(name) <= 0) continue;
       const where = { region: this.#context.region(name), view, pool };
       const source = sourceOf(this.#context, where);
-      const request = placementRequest({ ...where, source }, machine.size);
+      const wanted = placementRequest({ ...where, source }, machine.size);
+      const request = onRequiredHost(wanted, machine);
       const decision = chooseHost(request, this.facts(view));
-      if (!decision.placed) continue;
+      if (!decision.placed) {
+        this.unplaced.set(machine.id, decision);
+        continue;
+      }
       const held = this.addresses(name);
       const own = addressesBeside(this.#context, where, { machine: machine.id, held });
-      if (!own.chosen) continue;
+      if (!own.chosen) {
+        this.unplaced.set(machine.id, own);
+        continue;
+      }
+      this.unplaced.delete(machine.id);
       this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
       this.#holdAddresses(machine, name, own.addresses);
       return;

@@ -105,6 +105,10 @@ export class DriverState {
   clusterStaleAt = Number.NEGATIVE_INFINITY;
   clusterSeenAt: number | undefined;
   lastNodes: readonly ClusterNode[] = [];
+  /** Uids of the pods with which a drain was last checked, by machine. */
+  readonly checkedPods = new Map<string, ReadonlySet<string>>();
+  /** Rounds in which a drain has waited for the same pods or volumes. */
+  readonly drainWaits = new Map<string, number>();
   /** Nodes that need no change, with the machine record they were compared with. */
   readonly settledNodes = new WeakMap<ClusterNode, Machine>();
   /** Since when the Node of a ready machine has been missing. */
@@ -140,6 +144,13 @@ export class DriverState {
     this.prunedAt = correct(this.prunedAt);
   }
 
+  /** A drain of the machine is over. */
+  forgetDrain(id: string): void {
+    this.checkedPods.delete(id);
+    this.drainWaits.delete(id);
+    this.recorded.delete(`drain ${id}`);
+  }
+
   /** Removes everything about a machine whose record is removed. */
   forget(id: string): void {
     const byMachine = [
@@ -158,6 +169,7 @@ export class DriverState {
       this.zoneChangedAt,
     ];
     for (const known of byMachine) known.delete(id);
+    this.forgetDrain(id);
     for (const subject of ['node', 'labels', 'zone', 'vm', 'missing node'])
       this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);

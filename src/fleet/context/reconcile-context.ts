@@ -13,6 +13,7 @@ import type { Records } from '../records/records.ts';
 import { type ClusterReading, knownNodes } from './cluster-reading.ts';
 import type { WriteAuthority } from './driver-lease.ts';
 import type { DriverState } from './driver-state.ts';
+import type { CheckDrain } from './options.ts';
 import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
 import { vmsById } from './taken.ts';
 
@@ -32,6 +33,7 @@ export interface ReconcileContextParts {
   readonly views: ReadonlyMap<string, RegionView>;
   readonly cluster?: Cluster | undefined;
   readonly clusterReading: ClusterReading;
+  readonly checkDrain?: CheckDrain | undefined;
   readonly onBug?: ((error: PvescalerError, subject: string) => void) | undefined;
 }
 
@@ -52,6 +54,7 @@ export class ReconcileContext {
   readonly views: ReadonlyMap<string, RegionView>;
   /** For writes; decisions use `clusterReading`. Undefined without access to Kubernetes. */
   readonly cluster: Cluster | undefined;
+  readonly checkDrain: CheckDrain | undefined;
   /** Replaced before each machine is reconciled: a pass may take long, and a read of the watch cache costs no request. */
   clusterReading: ClusterReading;
   /** Regions whose VMs are not all inspected, or with a VM that is being created or cannot be read. */
@@ -71,6 +74,7 @@ export class ReconcileContext {
     this.views = parts.views;
     this.undecided = new Set(parts.views.keys());
     this.cluster = parts.cluster;
+    this.checkDrain = parts.checkDrain;
     this.clusterReading = parts.clusterReading;
     this.#yieldedAt = parts.clock.monotonic();
   }
@@ -179,8 +183,23 @@ export function subjectOf({ id, pool, placement, nodeName }: Machine): JournalSu
 
 // Which journal entries become Kubernetes Events: errors, refusals, and what a person who inspects a Node needs.
 
-const WARNINGS = ['MachineLost', 'MachineStopped', 'NodeMissing', 'NodeDiffers'];
-const EMITTED_REASONS = new Set(['MachineReady', 'OrphanedNodeRemoved', ...WARNINGS]);
+const WARNINGS = [
+  'MachineLost',
+  'MachineStopped',
+  'NodeMissing',
+  'NodeDiffers',
+  'DrainBlocked',
+  'DrainForced',
+];
+const EMITTED_REASONS = new Set([
+  'MachineReady',
+  'OrphanedNodeRemoved',
+  'DrainStarted',
+  'DrainCompleted',
+  'DrainCancelled',
+  'DrainUndone',
+  ...WARNINGS,
+]);
 
 interface EventTarget {
   /** Namespace of Events that are not about a Node. */

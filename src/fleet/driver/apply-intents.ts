@@ -3,10 +3,12 @@
 // done. Applying an intent twice has the effect of applying it once.
 import { formatCount } from '../../model/format-text.ts';
 import {
+  type CancelDrainIntent,
   type CreateIntent,
   type Intent,
   isVmIntent,
   type MachineIntent,
+  type ResumeIntent,
 } from '../../model/intent.ts';
 import type { Machine, MachineFailure, MachineId } from '../../model/machine.ts';
 import { checkLimits, countAllowed } from '../../pools/index.ts';
@@ -15,6 +17,7 @@ import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { newMachineId } from '../records/records.ts';
+import { cancelDrain, requestDrain } from './apply-drains.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 type Queue = Pick<WorkQueue, 'runExclusive'>;
@@ -22,8 +25,24 @@ type Queue = Pick<WorkQueue, 'runExclusive'>;
 export async function applyIntents(context: ReconcileContext, queue: Queue): Promise<void> {
   for (const intent of openIntents(context.records.intents)) {
     // Carried out by the workers of the VM's host, see decide-vm.ts.
-    if (!isVmIntent(intent)) await applyIntent(context, queue, intent);
+    if (isVmIntent(intent)) continue;
+    if (intent.kind === 'resume') await resumePool(context, intent);
+    else await applyIntent(context, queue, intent);
   }
+}
+
+async function resumePool(context: ReconcileContext, intent: ResumeIntent): Promise<void> {
+  const { records } = context;
+  await records.changePool(intent.pool, ({ pause, ...state }) =>
+    pause === undefined ? undefined : state,
+  );
+  await records.putIntent({ ...intent, state: 'done' });
+  await context.record({
+    kind: 'did',
+    subject: { pool: intent.pool },
+    reason: 'PoolResumed',
+    message: `pool ${intent.pool} is no longer paused, requested by ${intent.requestedBy}: ${intent.reason}`,
+  });
 }
 
 /** In the order of the requests, so that a deletion finds the machine it names. */
@@ -48,11 +67,7 @@ async function applyIntent(
   let isComplete = true;
   for (const id of intent.machines) {
     if (intent.kind === 'create') await createRecord(context, intent, id);
-    else {
-      // A worker that runs now continues from the phase it has read; the intent stays open until it has ended.
-      const isDone = await queue.runExclusive(id, () => requestDeletion(context, intent, id));
-      if (!isDone) isComplete = false;
-    }
+    else if (!(await applyToMachine(context, queue, { intent, id }))) isComplete = false;
   }
   if (!isComplete) return;
   await records.putIntent({ ...intent, state: 'done' });
@@ -65,15 +80,52 @@ async function applyIntent(
   });
 }
 
+interface MachineRequest {
+  readonly intent: Exclude<MachineIntent, CreateIntent>;
+  readonly id: MachineId;
+}
+
+/** A worker that runs now continues from the phase it has read; the intent stays open until it has ended. */
+async function applyToMachine(
+  context: ReconcileContext,
+  queue: Queue,
+  { intent, id }: MachineRequest,
+): Promise<boolean> {
+  let isApplied = true;
+  const isRun = await queue.runExclusive(id, async () => {
+    if (intent.kind === 'cancel-drain') await cancelDrain(context, intent, id);
+    else isApplied = await drainOrDelete(context, intent, id);
+  });
+  return isRun && isApplied;
+}
+
+async function drainOrDelete(
+  context: ReconcileContext,
+  intent: Exclude<MachineRequest['intent'], CancelDrainIntent>,
+  id: MachineId,
+): Promise<boolean> {
+  const machine = context.records.find(id);
+  if (intent.kind === 'drain' && machine !== undefined) {
+    const outcome = await requestDrain(context, intent, machine);
+    if (outcome !== 'without-node') return outcome === 'applied';
+  }
+  await requestDeletion(context, intent, id);
+  return true;
+}
+
 const REASONS: Readonly<Record<MachineIntent['kind'], string>> = {
   create: 'MachinesRequested',
   delete: 'DeletionRequested',
+  drain: 'DrainRequested',
+  'cancel-drain': 'CancellationRequested',
   cancel: 'MachinesCancelled',
 };
 
 const VERBS: Readonly<Record<MachineIntent['kind'], string>> = {
   create: 'create',
   delete: 'delete',
+  drain: 'drain',
+  'cancel-drain': 'cancel the drain of',
   cancel: 'cancel',
 };
 
@@ -91,6 +143,7 @@ async function createRecord(
     requestedAt: intent.requestedAt,
     intent: intent.id,
     size: intent.size,
+    ...(intent.host !== undefined && { requiredHost: intent.host }),
     attempts: 0,
   };
   const failure = limitFailure(context, intent);
@@ -107,7 +160,7 @@ function limitFailure(
   const pool = context.pool(name);
   if (pool === undefined) return undefined;
   const members = context.records
-    .membersOf(name)
+    .limitedMembersOf(name)
     .filter(({ id, phase }) => phase !== undefined && !isVmMissing(context, id));
   const refusal = checkLimits(pool, { members, count: 1, size });
   if (refusal === undefined) return undefined;
@@ -129,7 +182,7 @@ async function requestDeletion(
   const machine = records.find(id);
   if (machine === undefined) return;
   if (isDeletedOrFailed(machine)) {
-    if (intent.kind === 'delete') await acknowledgeFailure(context, machine);
+    if (intent.kind !== 'cancel') await acknowledgeFailure(context, machine);
     return;
   }
   const deletionReason = `${intent.requestedBy}: ${intent.reason}`;
@@ -171,10 +224,13 @@ export async function maintainMinimum(context: ReconcileContext): Promise<void> 
     );
     if (!isReadable || joinRefusal(context, pool) !== undefined) continue;
     if (backoffOf(context, pool.name) !== undefined) continue;
-    const members = context.records.membersOf(pool.name);
-    const lacking = pool.limits.min - members.length;
+    const existing = context.records.membersOf(pool.name).length;
+    const lacking = pool.limits.min - existing;
+    const members = context.records.limitedMembersOf(pool.name);
     const count = countAllowed(pool, { members, count: lacking, size: pool.size });
-    if (count < lacking) await recordLimit(context, pool, members.length + count);
+    // Otherwise there is room again when the drains are over.
+    const isAtLimit = count < lacking && members.length === existing;
+    if (isAtLimit) await recordLimit(context, pool, existing + count);
     if (count > 0) await requestMachines(context, pool, count);
   }
 }

@@ -18,7 +18,7 @@ import type { HostJobs } from '../context/host-jobs.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
-import { deleteCommand, removedPools } from '../context/removed-pools.ts';
+import { removedPools } from '../context/removed-pools.ts';
 import { withoutSameRegions } from '../context/same-proxmox.ts';
 import { isSettled } from '../machine/ready.ts';
 import { placeRequested } from '../machine/requested.ts';
@@ -144,17 +144,17 @@ async function enqueueMachines(
 
 /**
  * Soon while a machine is in progress. A machine in back-off counts from its end; a machine that waits for capacity is
- * tried again in the next regular pass.
+ * tried again in the next regular pass. A drain needs no pass.
  */
 function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): number {
   const { reconcileMs, busyMs } = context.settings;
   const latest = context.now + reconcileMs;
   const soonest = context.now + busyMs;
   const placingAt = isReadingStorages(context) ? soonest : latest;
-  const dueAt = ({ id, phase, pool }: Machine): number =>
-    phase === 'requested'
-      ? (backoffOf(context, pool)?.until ?? placingAt)
-      : (context.state.backoffs.get(id)?.until ?? soonest);
+  const dueAt = ({ id, phase, pool }: Machine): number => {
+    if (phase === 'requested') return backoffOf(context, pool)?.until ?? placingAt;
+    return phase === 'draining' ? latest : (context.state.backoffs.get(id)?.until ?? soonest);
+  };
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
   return Math.max(soonest, next);
 }
@@ -165,7 +165,7 @@ async function recordRemovedPools(context: ReconcileContext): Promise<void> {
       kind: 'refused',
       subject: { pool: name },
       reason: 'PoolNotInConfig',
-      message: `pool ${name} is not in the config, so its ${machines.length} machines are kept as they are: add the pool again, or run ${deleteCommand(machines)}`,
+      message: `pool ${name} is not in the config, so its ${machines.length} machines are kept as they are: add the pool again, or run pvescaler pool delete ${name}`,
       numbers: { machines: machines.length },
     });
   }

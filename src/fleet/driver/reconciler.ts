@@ -22,6 +22,9 @@ const WORKERS_PER_HOST = 4;
 /** Queries to guests that are still booting hold a worker of Proxmox's API, of which a host has three, for seconds. */
 const GUEST_WORKERS_PER_HOST = 3;
 
+/** Drains wait for Kubernetes, not for a host. */
+const DRAIN_LANE: Lane = { name: 'drains', workers: 8 };
+
 /** Shorter than any requeue that waits for a Node. Each new list of Nodes costs an index over all of them. */
 const CLUSTER_REFRESH_MS = 250;
 
@@ -101,15 +104,15 @@ export class Reconciler implements HostJobs {
     await this.#placing;
   }
 
-  /** Queries to booting guests take seconds; they have workers of their own. */
+  /** Queries to booting guests and evictions take seconds; they have workers of their own. */
   #laneOf(id: string): Lane {
     const job = this.#jobs.get(id);
     if (job !== undefined) return hostLane(job.target);
     const machine = this.#options.cache.machines.get(id);
     const { region = '', host = '' } = machine?.placement ?? {};
-    return machine?.phase === 'booting'
-      ? { name: `${region}/${host} guests`, workers: GUEST_WORKERS_PER_HOST }
-      : hostLane({ region, host });
+    if (machine?.phase === 'booting')
+      return { name: `${region}/${host} guests`, workers: GUEST_WORKERS_PER_HOST };
+    return machine?.phase === 'draining' ? DRAIN_LANE : hostLane({ region, host });
   }
 
   async #work(text: string): Promise<ReconcileResult> {

@@ -164,6 +164,10 @@ class DriverTerm implements DriverLease {
     this.#election = cluster === undefined ? undefined : new LeaderElection(options, cluster);
   }
 
+  get lease(): Lease {
+    return this.#lease;
+  }
+
   mayAct(): boolean {
     return isBefore(this.until(), this.#options.clock);
   }

@@ -22,7 +22,7 @@ import { booting } from './booting.ts';
 import { configuring } from './configuring.ts';
 import { creating } from './creating.ts';
 import { deleting } from './deleting.ts';
-import { draining } from './draining.ts';
+import { draining, isDrainOverdue } from './draining.ts';
 import { failMachine, withLastError } from './fail-machine.ts';
 import { joining } from './joining.ts';
 import { lookUpVm } from './own-vm.ts';
@@ -79,7 +79,7 @@ export async function reconcileMachine(
     if (await failIfOverdue(reconcile)) return CONTINUE;
     const leftMs = (context.state.backoffs.get(id)?.until ?? 0) - context.now;
     // A longer one began before the wall clock was set back.
-    if (leftMs > 0 && leftMs <= MAX_BACKOFF_MS) {
+    if (leftMs > 0 && leftMs <= MAX_BACKOFF_MS && !isDrainOverdue(reconcile)) {
       return requeueInBackoff(leftMs, 'back-off after an error');
     }
     return await runHandlers(reconcile);

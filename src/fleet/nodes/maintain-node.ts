@@ -6,6 +6,7 @@ import type { ClusterNode } from '../../ports/cluster.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import { DONE, type MachineReconcile, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
+import { removeLeftDrainTaint } from './drain-taint.ts';
 import { findNode } from './find-node.ts';
 import { mayDeleteLost } from './lost-machines.ts';
 import { completeNode, recordNode, refreshZone } from './registration.ts';
@@ -19,6 +20,7 @@ export async function maintainNode(reconcile: MachineReconcile): Promise<Reconci
   state.nodeMissingSince.delete(reconcile.id);
   await recordNode(reconcile, node);
   const isChanged =
+    (await removeLeftDrainTaint(reconcile, clusterReading.cluster, node)) ||
     (await completeNode(reconcile, clusterReading.cluster, node)) ||
     (await refreshZone(reconcile, clusterReading.cluster, node));
   if (!isChanged) state.settledNodes.set(node, reconcile.machine);

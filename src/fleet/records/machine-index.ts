@@ -23,6 +23,8 @@ export class MachineIndex {
   #openIntents = 0;
   /** Number of open intents that delete or cancel the machine. */
   readonly #deletions = new Map<string, number>();
+  /** Number of open intents that drain the machine. */
+  readonly #drains = new Map<string, number>();
   readonly #creations = new Map<string, CreateIntent>();
   readonly #versions = new Map<string, number>();
   readonly #members = new Map<string, { version: number; members: readonly Member[] }>();
@@ -67,7 +69,9 @@ export class MachineIndex {
       )
       .filter(({ id }) => this.#find(id) === undefined);
     const isDeletionRequested =
-      this.#deletions.size === 0 ? () => false : (id: MachineId) => this.#deletions.has(id);
+      this.#deletions.size + this.#drains.size === 0
+        ? () => false
+        : (id: MachineId) => this.isDeletionRequested(id);
     return listMembers(unrecorded, this.#byPool.get(pool), isDeletionRequested);
   }
 
@@ -76,9 +80,21 @@ export class MachineIndex {
     return this.#find(id) === undefined ? this.#creations.get(id) : undefined;
   }
 
-  /** Whether an open intent deletes or cancels the machine. */
+  /** Whether an open intent deletes, drains or cancels the machine. */
   isDeletionRequested(id: MachineId): boolean {
-    return this.#deletions.has(id);
+    return this.#deletions.has(id) || this.#drains.has(id);
+  }
+
+  /** The members, and the machines being drained, which may become members again: what limits are compared with. */
+  limitedMembersOf(pool: string): readonly Member[] {
+    return [...this.membersOf(pool), ...this.drainingOf(pool)];
+  }
+
+  /** Machines that are being drained or are about to be. */
+  drainingOf(pool: string): readonly Machine[] {
+    const isDraining = ({ id, phase }: Machine) =>
+      phase === 'draining' || (phase === 'ready' && this.#drains.has(id));
+    return this.#byPool.get(pool).filter(isDraining);
   }
 
   get hasOpenIntents(): boolean {
@@ -166,7 +182,7 @@ export class MachineIndex {
     else this.#openIntentsByPool.remove(intent.pool, intent.id);
     this.#openIntents += step;
     this.#increaseVersion(intent.pool);
-    if (isVmIntent(intent)) return;
+    if (isVmIntent(intent) || intent.kind === 'resume') return;
     for (const id of intent.machines) this.#countMachine(intent, id, step);
   }
 
@@ -176,9 +192,11 @@ export class MachineIndex {
       else this.#creations.delete(id);
       return;
     }
-    const count = (this.#deletions.get(id) ?? 0) + step;
-    if (count > 0) this.#deletions.set(id, count);
-    else this.#deletions.delete(id);
+    if (intent.kind === 'cancel-drain') return;
+    const counts = intent.kind === 'drain' ? this.#drains : this.#deletions;
+    const count = (counts.get(id) ?? 0) + step;
+    if (count > 0) counts.set(id, count);
+    else counts.delete(id);
     const pool = (this.#find(id) ?? this.#creations.get(id))?.pool;
     if (pool !== undefined && pool !== intent.pool) this.#increaseVersion(pool);
   }

@@ -119,7 +119,10 @@ export class RecordCache {
 export interface FleetView extends Pick<RecordCache, 'isLoaded' | 'refresh'> {
   readonly index: Omit<MachineIndex, 'machineChanged' | 'intentChanged'>;
   readonly machines: Pick<CachedCollection<Machine>, 'get' | 'all'>;
+  readonly intents: Pick<CachedCollection<Intent>, 'get' | 'all'>;
   readonly pools: Pick<CachedCollection<PoolState>, 'get' | 'all'>;
+  /** By machine id. Includes drains that are over, for a while. */
+  readonly drains: Pick<CachedCollection<Drain>, 'get' | 'all'>;
 }
 
 /** Called after each change with the value before and the value now. */

@@ -2,6 +2,7 @@
 // The records as the driver reads and writes them. Every write carries the lease as its fence, so that the store refuses
 // writes of a former driver. Other processes write intents only; theirs are visible after `refresh`.
 import { type AddressLease, addressLeaseKey } from '../../model/address-lease.ts';
+import type { Drain } from '../../model/drain.ts';
 import type { Intent } from '../../model/intent.ts';
 import type { Lease } from '../../model/lease.ts';
 import {
@@ -71,6 +72,23 @@ export class Records {
     return this.#cache.addresses.all();
   }
 
+  get drains(): readonly Drain[] {
+    return this.#cache.drains.all();
+  }
+
+  /** The current drain of the machine, or its last one. */
+  drain(id: MachineId): Drain | undefined {
+    return this.#cache.drains.get(id);
+  }
+
+  putDrain(drain: Drain): Promise<void> {
+    return this.#cache.drains.put(drain.machine, drain, this.#fence);
+  }
+
+  removeDrain(id: MachineId): Promise<void> {
+    return this.#cache.drains.remove(id, this.#fence);
+  }
+
   get intents(): readonly Intent[] {
     return this.#cache.intents.all();
   }
@@ -87,7 +105,12 @@ export class Records {
     return this.#cache.index.membersOf(pool);
   }
 
-  /** Whether an open intent deletes or cancels the machine. */
+  /** The members, and the machines being drained, which may become members again: what limits are compared with. */
+  limitedMembersOf(pool: string): readonly Member[] {
+    return this.#cache.index.limitedMembersOf(pool);
+  }
+
+  /** Whether an open intent deletes, drains or cancels the machine. */
   isDeletionRequested(id: MachineId): boolean {
     return this.#cache.index.isDeletionRequested(id);
   }

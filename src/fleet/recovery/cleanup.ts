@@ -197,6 +197,7 @@ export async function collectGarbage(context: ReconcileContext): Promise<void> {
   await prune(context);
   await collectMachines(context);
   const { records, now } = context;
+  await collectDrains(context);
   for (const { id, state, requestedAt } of records.intents) {
     if (state === 'done' && now - requestedAt > INTENT_MS) await records.removeIntent(id);
   }
@@ -211,6 +212,14 @@ async function prune(context: ReconcileContext): Promise<void> {
   if (context.now - context.state.prunedAt < PRUNE_EVERY_MS) return;
   context.state.prunedAt = context.now;
   await context.pruneJournal({ beforeMs: context.now - JOURNAL_MS, keep: JOURNAL_KEPT });
+}
+
+/** An undone drain is shown for a while; one of a deleted machine goes with the record of the machine. */
+async function collectDrains({ records, now }: ReconcileContext): Promise<void> {
+  for (const { machine, state, stateSince } of records.drains) {
+    const isOld = state === 'undone' && now - stateSince > INTENT_MS;
+    if (isOld || records.find(machine) === undefined) await records.removeDrain(machine);
+  }
 }
 
 async function collectMachines({ records, state, now }: ReconcileContext): Promise<void> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Corrects records that were written while the wall clock was ahead, once the clock has been set back.
+import type { Drain } from '../../model/drain.ts';
 import type { MachineId } from '../../model/machine.ts';
 import { limitBackoff } from '../capacity/backoff.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
@@ -15,8 +16,9 @@ export async function correctFutureTimes(context: ReconcileContext, queue: Queue
   const machines = await correctMachines(context, queue);
   const addresses = await correctAddresses(context);
   const intents = await correctIntents(context);
+  const drains = await correctDrains(context, queue);
   for (const pool of Object.keys(context.settings.pools)) await limitBackoff(context, pool);
-  const records = machines + addresses + intents;
+  const records = machines + addresses + intents + drains;
   if (records === 0) return;
   await context.record({
     kind: 'saw',
@@ -48,6 +50,22 @@ async function correctAddresses({ records, now }: ReconcileContext): Promise<num
   );
   for (const lease of affected) await records.putReleased({ ...lease, releasedAt: now });
   return affected.length;
+}
+
+/** The time that is left for the drain stays as it was when the drain was requested. */
+async function correctDrains({ records, now }: ReconcileContext, queue: Queue): Promise<number> {
+  const isAhead = ({ requestedAt }: Drain) => correctedTime(requestedAt, now) !== requestedAt;
+  let count = 0;
+  for (const { machine } of records.drains.filter(isAhead)) {
+    const isCorrected = await queue.runExclusive(machine, async () => {
+      const drain = records.drain(machine);
+      if (drain === undefined || !isAhead(drain)) return;
+      const deadlineAt = now + drain.deadlineAt - drain.requestedAt;
+      await records.putDrain({ ...drain, requestedAt: now, stateSince: now, deadlineAt });
+    });
+    if (isCorrected) count += 1;
+  }
+  return count;
 }
 
 /** Open intents are applied in the order of their times, which must not change. */

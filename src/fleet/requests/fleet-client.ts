@@ -3,8 +3,9 @@
 // processes of their own; the driver carries the requests out.
 
 import { formatCount } from '../../model/format-text.ts';
-import type { Intent } from '../../model/intent.ts';
-import type { MachineId, MachineSize } from '../../model/machine.ts';
+import type { DrainIntent, Intent } from '../../model/intent.ts';
+import type { Lease } from '../../model/lease.ts';
+import type { HostRef, MachineId, MachineSize } from '../../model/machine.ts';
 import {
   checkLimits,
   type GrowthRequest,
@@ -29,7 +30,18 @@ export interface FleetClient {
   /** Requests the deletion of these machines. */
   remove(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
   /** Requests the creations or deletions that bring the pool to this size. */
-  scaleTo(pool: string, size: number, why: RequestReason): Promise<Accepted>;
+  scaleTo(pool: string, size: number, why: ScaleReason): Promise<Accepted>;
+  /**
+   * Requests that the machines' Nodes are drained and the machines then deleted. A machine without a Node is deleted at
+   * once. A drain that is undone leaves its machine `ready`; `view.drains` has the reason.
+   */
+  drain(request: DrainRequest): Promise<Accepted>;
+  /** Requests that drains are undone. Has no effect on machines whose drain is done. */
+  cancelDrain(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
+  /** Cancels these creations, if nothing of them exists on Proxmox yet. */
+  cancelMachines(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
+  /** Requests that the pause of the pool ends. */
+  resume(pool: string, why: RequestReason): Promise<Accepted>;
   /** Cancels up to `count` creations of which nothing exists on Proxmox yet. */
   cancel(pool: string, count: number, why: RequestReason): Promise<Accepted>;
 }
@@ -48,7 +60,11 @@ export function createFleetClient(
     request: (pool, count, why) => requests.request(pool, count, why),
     remove: (machines, why) => requests.remove(machines, why),
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
+    drain: (request) => requests.drain(request),
+    cancelDrain: (machines, why) => requests.cancelDrain(machines, why),
     cancel: (pool, count, why) => requests.cancel(pool, count, why),
+    cancelMachines: (machines, why) => requests.cancelMachines(machines, why),
+    resume: (pool, why) => requests.resume(pool, why),
   };
 }
 
@@ -61,8 +77,30 @@ export interface RequestReason {
   readonly reason: string;
   /** Overrides the pool's size. */
   readonly size?: MachineSize;
+  /** The only host that new machines may be placed on. */
+  readonly host?: HostRef | undefined;
+  /** The request is refused with LostLeadership when this lease is not current any more. */
+  readonly fence?: Lease | undefined;
   /** Aborted before the intent is durable: nothing is requested. */
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface ScaleReason extends RequestReason {
+  /** Drains the machines before their deletion. Absent: deletes them at once. */
+  readonly drain?: DrainSettings | undefined;
+}
+
+export interface DrainSettings {
+  /** Absent: the pool's `scaleDown.drainTimeout`. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface DrainRequest extends Omit<RequestReason, 'size'>, DrainSettings {
+  readonly machines: readonly {
+    readonly id: MachineId;
+    /** Absent: the reason of the request. */
+    readonly reason?: string;
+  }[];
 }
 
 interface RequestOptions {
@@ -101,7 +139,20 @@ class Requests {
     return this.#serialized(why, () => this.#remove(ids, why));
   }
 
-  scaleTo(name: string, size: number, why: RequestReason): Promise<Accepted> {
+  drain(request: DrainRequest): Promise<Accepted> {
+    return this.#serialized(request, () => this.#drain(request));
+  }
+
+  cancelDrain(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, async () => {
+      const pool = this.#poolOf(ids);
+      if (pool === undefined) return NOTHING;
+      const common = this.#common(pool, why);
+      return this.#write({ ...common, kind: 'cancel-drain', machines: [...ids] }, why);
+    });
+  }
+
+  scaleTo(name: string, size: number, why: ScaleReason): Promise<Accepted> {
     return this.#serialized(why, () => this.#scaleTo(name, size, why));
   }
 
@@ -109,9 +160,24 @@ class Requests {
     return this.#serialized(why, () => this.#cancel(name, count, why));
   }
 
+  cancelMachines(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, async () => {
+      const pool = this.#poolOf(ids);
+      if (pool === undefined) return NOTHING;
+      return this.#write({ ...this.#common(pool, why), kind: 'cancel', machines: [...ids] }, why);
+    });
+  }
+
+  resume(name: string, why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, async () => {
+      const { name: pool } = this.#pool(name);
+      return this.#write({ ...this.#common(pool, why), kind: 'resume', machines: [] }, why);
+    });
+  }
+
   async #request(name: string, count: number, why: RequestReason): Promise<Accepted> {
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
-    const members = this.#cache.index.membersOf(name);
+    const members = this.#cache.index.limitedMembersOf(name);
     return this.#create(this.#pool(name), { members, count }, why);
   }
 
@@ -125,20 +191,53 @@ class Requests {
     requireWithinLimits(pool, { members, count, size });
     const { random } = this.#options;
     const machines = Array.from({ length: count }, () => newMachineId(random));
-    return this.#write({ ...this.#common(pool.name, why), kind: 'create', machines, size }, why);
+    const { host } = why;
+    const intent = { ...this.#common(pool.name, why), kind: 'create', machines, size } as const;
+    return this.#write({ ...intent, ...(host !== undefined && { host }) }, why);
   }
 
   async #remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
-    const { machines, index } = this.#cache;
-    const found = ids.map((id) => ({ id, target: machines.get(id) ?? index.requested(id) }));
-    const missing = found.find(({ target }) => target === undefined);
-    if (missing !== undefined) throw new NotFound('MACHINE_NOT_FOUND', `no machine ${missing.id}`);
-    const pool = found[0]?.target?.pool;
+    const pool = this.#poolOf(ids);
     if (pool === undefined) return NOTHING;
     return this.#write({ ...this.#common(pool, why), kind: 'delete', machines: [...ids] }, why);
   }
 
-  async #scaleTo(name: string, size: number, why: RequestReason): Promise<Accepted> {
+  /** The pool of the first machine; undefined without machines. Throws if one of them does not exist. */
+  #poolOf(ids: readonly MachineId[]): string | undefined {
+    const { machines, index } = this.#cache;
+    const found = ids.map((id) => ({ id, target: machines.get(id) ?? index.requested(id) }));
+    const missing = found.find(({ target }) => target === undefined);
+    if (missing !== undefined) throw new NotFound('MACHINE_NOT_FOUND', `no machine ${missing.id}`);
+    return found[0]?.target?.pool;
+  }
+
+  async #drain(request: DrainRequest): Promise<Accepted> {
+    const ids = request.machines.map(({ id }) => id);
+    const pool = this.#poolOf(ids);
+    if (pool === undefined) return NOTHING;
+    const reasons = request.machines.flatMap(({ id, reason }) =>
+      reason === undefined ? [] : [[id, reason] as const],
+    );
+    return this.#writeDrain(pool, ids, { ...request, reasons: Object.fromEntries(reasons) });
+  }
+
+  #writeDrain(
+    pool: string,
+    machines: readonly MachineId[],
+    why: RequestReason & DrainSettings & Pick<DrainIntent, 'reasons'>,
+  ): Promise<Accepted> {
+    const { timeoutMs, reasons } = why;
+    const intent: DrainIntent = {
+      ...this.#common(pool, why),
+      kind: 'drain',
+      machines,
+      ...(reasons !== undefined && { reasons }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    };
+    return this.#write(intent, why);
+  }
+
+  async #scaleTo(name: string, size: number, why: ScaleReason): Promise<Accepted> {
     const pool = this.#pool(name);
     if (!Number.isInteger(size) || size < 0) throw notACount(size);
     if (size > pool.limits.max) {
@@ -156,10 +255,13 @@ class Requests {
     const mayDiffer = size > 0 && this.#cache.index.membersOf(name).length > 0;
     const healthOf = mayDiffer ? await this.#readHealth(why) : undefined;
     const members = this.#existingMembers(name, healthOf);
-    if (members.length <= size)
-      return this.#create(pool, { members, count: size - members.length }, why);
+    if (members.length <= size) {
+      const limited = [...members, ...this.#cache.index.drainingOf(name)];
+      return this.#create(pool, { members: limited, count: size - members.length }, why);
+    }
     const machines = this.#chooseToDelete(members, size, healthOf);
     if (machines.length === 0) return NOTHING;
+    if (why.drain !== undefined) return this.#writeDrain(name, machines, { ...why, ...why.drain });
     return this.#write({ ...this.#common(name, why), kind: 'delete', machines }, why);
   }
 
@@ -223,12 +325,13 @@ class Requests {
   }
 
   /** The signal is checked for the last time inside the write. */
-  async #write(intent: Intent, { signal }: RequestReason): Promise<Accepted> {
+  async #write(intent: Intent, { signal, fence }: RequestReason): Promise<Accepted> {
     const stated = {
       ...intent,
       requestedAt: Math.max(intent.requestedAt, this.#latestRequestAt(intent)),
     };
-    await this.#cache.intents.put(intent.id, stated, { signal });
+    const options = { signal, ...(fence !== undefined && { fence }) };
+    await this.#cache.intents.put(intent.id, stated, options);
     return { intent: intent.id, machines: intent.machines };
   }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fleet's status from the records alone, without a call to Proxmox.
+import type { Drain } from '../../model/drain.ts';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
-import type { LostMachines, PoolBackoff } from '../../model/pool.ts';
+import type { LostMachines, PoolBackoff, PoolPause } from '../../model/pool.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { type RemovedPool, removedPools } from '../context/removed-pools.ts';
 import type { RecordCache } from '../records/record-cache.ts';
@@ -11,7 +12,7 @@ export interface PoolStatus {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  /** Machines that exist and are not being deleted, plus those requested and not yet created. */
+  /** Machines that exist and are neither being drained nor deleted, plus those requested and not yet created. */
   readonly target: number;
   readonly ready: number;
   /** Ready machines whose VM is gone. They are neither in `ready` nor in `target`. */
@@ -20,6 +21,8 @@ export interface PoolStatus {
   readonly deleting: number;
   /** Only while it lasts. */
   readonly backoff: PoolBackoff | undefined;
+  /** Only while it lasts. */
+  readonly pause: PoolPause | undefined;
   /** Machines that seem lost and are not deleted until a person confirms it. */
   readonly lost: LostMachines | undefined;
 }
@@ -28,6 +31,8 @@ export interface FleetStatus {
   readonly pools: readonly PoolStatus[];
   readonly removedPools: readonly RemovedPool[];
   readonly machines: readonly Machine[];
+  /** Current drains, and those that were over lately. */
+  readonly drains: readonly Drain[];
   readonly openIntents: number;
   /** Holder of the reconcile lease; undefined when it is free. */
   readonly driver: string | undefined;
@@ -49,7 +54,7 @@ export async function readStatus(
     const own = cache.index.machinesOf(name);
     const count = (phase: Machine['phase']) => own.filter((one) => one.phase === phase).length;
     const missing = own.filter(isVmMissing).length;
-    const { backoff, lost } = cache.pools.get(name) ?? {};
+    const { backoff, lost, pause } = cache.pools.get(name) ?? {};
     const heldBack = lost?.machines.filter((id) => cache.machines.get(id)?.phase === 'ready') ?? [];
     return {
       name,
@@ -60,6 +65,7 @@ export async function readStatus(
       failed: count('failed'),
       deleting: count('deleting') + count('draining'),
       backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,
+      pause: pause !== undefined && pause.until > now ? pause : undefined,
       lost: lost !== undefined && heldBack.length > 0 ? { ...lost, machines: heldBack } : undefined,
     };
   });
@@ -67,6 +73,7 @@ export async function readStatus(
     pools,
     removedPools: removedPools(machines, settings.pools),
     machines: machines.toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1)),
+    drains: cache.drains.all(),
     openIntents: cache.intents.all().filter(({ state }) => state === 'open').length,
     driver: lease !== undefined && lease.expiresAt > now ? lease.holder : undefined,
   };

@@ -29,6 +29,7 @@ export const MUTATING_CLUSTER_CALLS = [
   'changeNode',
   'declareNode',
   'deleteNode',
+  'evict',
   'createBootstrapToken',
 ] as const satisfies readonly (keyof Cluster)[];
 

@@ -3,8 +3,12 @@
 // Kubernetes. The next process must end with exactly the requested machines on both sides.
 import { expect } from 'vitest';
 import { STARTUP_TAINT } from '../../bootstrap/index.ts';
+import { DRAIN_TAINT } from '../../model/drain.ts';
+import { AUTOSCALER } from '../../model/intent.ts';
 import { vmProviderId } from '../../model/provider-id.ts';
 import { MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store.ts';
+import { aClusterPod } from '../../ports/fakes/sample-cluster.ts';
+import type { CheckDrain } from '../context/options.ts';
 import { CrashingProcess, type CrashPoint } from './crashing-process.ts';
 import { aJoiningTestFleet, type JoiningTestFleet, joiningSettings } from './joining-test-fleet.ts';
 import { REGION } from './settings.ts';
@@ -14,23 +18,49 @@ export interface Scenario {
   readonly name: string;
   readonly before: number;
   readonly expected: number;
+  /** How the last machine is removed; absent: without a drain. */
+  readonly drain?: 'complete' | 'refused' | 'blocked';
 }
 
 export const SCENARIOS: readonly Scenario[] = [
   { name: 'create', before: 0, expected: 2 },
   { name: 'delete', before: 2, expected: 1 },
+  { name: 'drain', before: 2, expected: 1, drain: 'complete' },
+  { name: 'undo a drain that the check refuses', before: 2, expected: 2, drain: 'refused' },
+  { name: 'undo a drain that timed out', before: 2, expected: 2, drain: 'blocked' },
 ];
 
-async function prepare({ before, expected }: Scenario): Promise<JoiningTestFleet> {
+async function prepare({ before, expected, drain }: Scenario): Promise<JoiningTestFleet> {
   const testFleet = aJoiningTestFleet();
   testFleet.guests.behaviour = { withoutProviderId: true };
   if (before > 0) {
     await testFleet.fleet.scaleTo('workers', before, REASON);
     await untilAtRest(testFleet.fleet, testFleet);
   }
-  await testFleet.fleet.scaleTo('workers', expected, REASON);
+  if (drain === undefined) await testFleet.fleet.scaleTo('workers', expected, REASON);
+  else await requestDrain(testFleet, drain);
   return testFleet;
 }
+
+const DRAIN_TIMEOUT_MS = 15_000;
+
+/** Of one machine, whose Node has two pods. */
+async function requestDrain(
+  { store, cluster, fleet }: JoiningTestFleet,
+  how: NonNullable<Scenario['drain']>,
+): Promise<void> {
+  const [machine] = await machinesIn(store);
+  if (machine?.nodeName === undefined) throw new Error('there is no ready machine');
+  const { state } = cluster;
+  for (const name of ['web-0', 'web-1'])
+    state.putPod(aClusterPod({ name, nodeName: machine.nodeName }));
+  if (how === 'blocked') state.protectedPods.set('default/web-1', 'a budget');
+  const by = how === 'refused' ? AUTOSCALER : 'test';
+  const machines = [{ id: machine.id }];
+  await fleet.drain({ ...REASON, by, machines, timeoutMs: DRAIN_TIMEOUT_MS });
+}
+
+const refuseDrain: CheckDrain = () => Promise.resolve({ ok: false, reason: 'it is needed' });
 
 async function runUntilCrash(
   testFleet: JoiningTestFleet,
@@ -40,7 +70,8 @@ async function runUntilCrash(
   const { store, hypervisor } = process;
   const cluster = process.wrap(testFleet.cluster);
   const settings = joiningSettings();
-  const fleet = aFleet({ ...testFleet, store, hypervisor, cluster, settings, seed: 2 });
+  const parts = { ...testFleet, store, hypervisor, cluster, settings };
+  const fleet = aFleet({ ...parts, seed: 2, checkDrain: refuseDrain });
   await untilAtRest(fleet, { ...testFleet, store }).catch((error: unknown) => {
     if (!(error instanceof SimulatedCrash)) throw error;
   });
@@ -65,7 +96,10 @@ async function expectExactly(testFleet: JoiningTestFleet, expected: number): Pro
       labels: { 'node-role.kubernetes.io/worker': '' },
     });
     expect(providerId).toBe(vmProviderId(REGION, placement?.vmId ?? 0));
-    expect(node?.taints.map(({ key }) => key)).not.toContain(STARTUP_TAINT.key);
+    const taints = node?.taints.map(({ key }) => key);
+    expect(taints).not.toContain(STARTUP_TAINT.key);
+    expect(taints).not.toContain(DRAIN_TAINT.key);
+    expect(node?.unschedulable).toBe(false);
   }
   expect(testFleet.cluster.state.existingTokens).toEqual([]);
   await expectNoSecretKept(testFleet);
@@ -77,7 +111,8 @@ async function expectNoSecretKept({ store, cluster }: JoiningTestFleet): Promise
 }
 
 async function expectRecovery(testFleet: JoiningTestFleet, expected: number): Promise<void> {
-  const fleet = aFleet({ ...testFleet, settings: joiningSettings(), seed: 3 });
+  const settings = joiningSettings();
+  const fleet = aFleet({ ...testFleet, settings, seed: 3, checkDrain: refuseDrain });
   await untilAtRest(fleet, testFleet);
   await expectExactly(testFleet, expected);
 }

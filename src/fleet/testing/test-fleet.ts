@@ -13,6 +13,7 @@ import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
 import type { Hypervisor, VmRef } from '../../ports/hypervisor.ts';
 import type { Store } from '../../ports/store.ts';
+import type { CheckDrain } from '../context/options.ts';
 import type { FleetSettings } from '../context/settings.ts';
 import type { PassReport } from '../driver/reconcile-pass.ts';
 import { createFleet, type Fleet } from '../fleet.ts';
@@ -69,11 +70,12 @@ interface FleetParts {
   readonly settings: FleetSettings;
   readonly seed: number;
   readonly cluster?: Cluster | undefined;
+  readonly checkDrain?: CheckDrain | undefined;
 }
 
 /** The engine of one process; several may share a store. */
 export function aFleet(parts: FleetParts): Fleet {
-  const { clock, store, hypervisor, settings, seed, cluster } = parts;
+  const { clock, store, hypervisor, settings, seed, cluster, checkDrain } = parts;
   return createFleet({
     clock,
     store,
@@ -81,6 +83,7 @@ export function aFleet(parts: FleetParts): Fleet {
     random: new SeededRandom(seed),
     settings,
     cluster,
+    checkDrain,
   });
 }
 

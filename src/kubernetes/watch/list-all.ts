@@ -7,11 +7,12 @@ import { isExpired, translateStatus } from '../status.ts';
 interface ListRequest {
   readonly api: ApiClient;
   readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
   readonly pageSize: number;
   readonly signal: AbortSignal;
-  readonly onObject: (object: ApiObject) => void;
+  readonly onObject: (object: ApiObject) => unknown;
   /** The list begins again: objects delivered so far are void. */
-  readonly onRestart: () => void;
+  readonly onRestart: () => unknown;
 }
 
 /**
@@ -27,6 +28,7 @@ export async function listAll(request: ListRequest): Promise<string> {
     const page = await api.request<ApiList<ApiObject>>({
       path,
       query: {
+        ...request.query,
         ...(limit !== '' && { limit }),
         ...(continueToken !== '' && { continue: continueToken }),
       },

@@ -100,6 +100,46 @@ export function clusterNodesContract(open: OpenCluster): void {
     );
   });
 
+  describe('podsOn', () => {
+    it(
+      'lists the pods of the node as they are at the time of the call',
+      withCluster(open, async ({ cluster, addNode, addPod }) => {
+        await addNode({ name: 'n1' });
+        await addNode({ name: 'n2' });
+        expect(await cluster.podsOn('n1')).toEqual([]);
+        const pod = await addPod('p1', 'n1');
+        await addPod('p2', 'n2');
+        expect(await cluster.podsOn('n1')).toEqual([
+          expect.objectContaining({ ...pod, nodeName: 'n1', isTerminating: false }),
+        ]);
+        await cluster.evict(pod);
+        const left = await cluster.podsOn('n1');
+        expect(left.every(({ isTerminating }) => isTerminating)).toBe(true);
+      }),
+    );
+  });
+
+  describe('attachedVolumes', () => {
+    it(
+      'names the volumes attached to the node, without those of the given claims',
+      withCluster(open, async ({ cluster, addNode, attachVolume }) => {
+        await addNode({ name: 'n1' });
+        await addNode({ name: 'n2' });
+        expect(await cluster.attachedVolumes('n1', [])).toEqual([]);
+        const claim = { namespace: 'default', name: 'data' };
+        const logs = { namespace: 'default', name: 'logs' };
+        const volume = await attachVolume('n1', claim);
+        const other = await attachVolume('n1', logs);
+        await attachVolume('n2', { namespace: 'default', name: 'other' });
+        expect((await cluster.attachedVolumes('n1', [])).toSorted()).toEqual(
+          [volume, other].toSorted(),
+        );
+        const missing = { namespace: 'default', name: 'missing' };
+        expect(await cluster.attachedVolumes('n1', [logs, missing])).toEqual([volume]);
+      }),
+    );
+  });
+
   describe('evict', () => {
     it(
       'evicts the pod',

@@ -122,6 +122,8 @@ function eventAndErrorContract(open: OpenCluster): void {
           () => cluster.declareNode(node, { labels: { a: 'b' } }),
           () => cluster.deleteNode(node),
           () => cluster.evict(pod),
+          () => cluster.podsOn('n1'),
+          () => cluster.attachedVolumes('n1', []),
           () => cluster.createBootstrapToken(TOKEN_REQUEST),
           () => cluster.acquireLease({ name: 'x', holder: 'a', durationMs: 1_000 }),
         ];

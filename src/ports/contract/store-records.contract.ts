@@ -66,7 +66,7 @@ const roundTrips: readonly [string, (store: Store) => Promise<void>][] = [
     (store) =>
       roundTrip(
         store.drains,
-        aDrain({ state: 'evicting', blockedBy: [{ pod: 'default/web-0', reason: 'budget' }] }),
+        aDrain({ state: 'evicting', blockedBy: [{ object: 'default/web-0', reason: 'budget' }] }),
       ),
   ],
   [

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a cluster, without connections: several MemoryClusters may share one, as replicas do.
 import { type Pod, podKey } from '../../model/pod.ts';
+import { NO_STORAGE } from '../../model/storage-objects.ts';
 import type { Taint } from '../../model/taints.ts';
 import type {
   BootstrapTokenRequest,
+  ClaimRef,
   ClusterEvent,
   ClusterNode,
   EvictionOutcome,
@@ -12,6 +14,7 @@ import type {
   NodeDeclaration,
   NodeRef,
   PodRef,
+  WorkloadObjects,
 } from '../cluster.ts';
 import { Conflict, NotFound } from '../errors.ts';
 import { FieldManagers } from './memory-field-managers.ts';
@@ -30,13 +33,31 @@ export interface LeaseRecord {
   readonly version: number;
 }
 
+const NO_WORKLOADS: WorkloadObjects = {
+  daemonSets: [],
+  disruptionBudgets: [],
+  namespaces: new Map(),
+  storage: NO_STORAGE,
+};
+
+interface VolumeAttachment {
+  readonly node: string;
+  readonly volume: string;
+  readonly claim?: ClaimRef;
+}
+
 export class MemoryClusterState {
   readonly uid: string;
   serverCa = '-----BEGIN CERTIFICATE-----\nbWVtb3J5\n-----END CERTIFICATE-----\n';
   readonly nodes = new Map<string, ClusterNode>();
   readonly pods = new Map<string, Pod>();
+  /** Change it with `putWorkloads`. */
+  workloads: WorkloadObjects = NO_WORKLOADS;
   /** Pods that a budget protects, with the budget's message. */
   readonly protectedPods = new Map<string, string>();
+  readonly volumeAttachments: VolumeAttachment[] = [];
+  /** Called instead of the immediate removal of an evicted pod; the pod is terminating. */
+  onEvicted: ((pod: Pod) => void) | undefined;
   /** All tokens that were created. */
   readonly tokens: RecordedToken[] = [];
   readonly deletedTokens = new Set<string>();
@@ -91,6 +112,11 @@ export class MemoryClusterState {
     if (this.pods.delete(podKey(pod))) this.#notifyChange();
   }
 
+  putWorkloads(change: Partial<WorkloadObjects>): void {
+    this.workloads = { ...this.workloads, ...change };
+    this.#notifyChange();
+  }
+
   declareNode(ref: NodeRef, declaration: NodeDeclaration): readonly FieldConflict[] {
     const node = this.#requireNode(ref);
     const { providerId = node.providerId } = declaration;
@@ -122,8 +148,25 @@ export class MemoryClusterState {
     if (pod === undefined || pod.uid !== ref.uid) return { outcome: 'already-gone' };
     const reason = this.protectedPods.get(podKey(ref));
     if (reason !== undefined) return { outcome: 'blocked', reason };
-    this.removePod(ref);
+    if (this.onEvicted === undefined) this.removePod(ref);
+    else {
+      this.putPod({ ...pod, isTerminating: true });
+      this.onEvicted(pod);
+    }
     return { outcome: 'evicted' };
+  }
+
+  podsOn(node: string): readonly Pod[] {
+    return [...this.pods.values()].filter(({ nodeName }) => nodeName === node);
+  }
+
+  attachedVolumes(node: string, exceptClaims: readonly ClaimRef[]): readonly string[] {
+    const isKept = ({ claim }: VolumeAttachment) =>
+      claim !== undefined &&
+      exceptClaims.some((one) => one.namespace === claim.namespace && one.name === claim.name);
+    return this.volumeAttachments
+      .filter((attachment) => attachment.node === node && !isKept(attachment))
+      .map(({ volume }) => volume);
   }
 
   #node({ name, uid }: NodeRef): ClusterNode | undefined {

@@ -56,7 +56,20 @@ clusterContract('memory', () => {
     },
     protectPod: ({ namespace, name }) => {
       state.protectedPods.set(`${namespace}/${name}`, 'the budget needs 1 healthy pod');
+      const selector = { selects: 'matching', requirements: [] } as const;
+      const budget = { namespace, name: 'all', selector, disruptionsAllowed: 0 };
+      state.putWorkloads({ disruptionBudgets: [budget] });
       return Promise.resolve();
+    },
+    addNamespace: (name, labels) => {
+      const { namespaces } = state.workloads;
+      state.putWorkloads({ namespaces: new Map([...namespaces, [name, labels]]) });
+      return Promise.resolve();
+    },
+    attachVolume: (node, claim) => {
+      const volume = `pv-${claim.name}`;
+      state.volumeAttachments.push({ node, volume, claim });
+      return Promise.resolve(volume);
     },
     removeLease: (name: string) => {
       state.leases.delete(name);

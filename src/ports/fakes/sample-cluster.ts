@@ -27,6 +27,7 @@ export function aClusterNode(overrides: Partial<ClusterNode> = {}): ClusterNode 
     addresses: [],
     capacity: MEDIUM,
     allocatable: MEDIUM,
+    declaredFeatures: [],
     ...overrides,
   };
 }

@@ -65,10 +65,12 @@ export function aDrain(overrides: Partial<Drain> = {}): Drain {
     nodeUid: 'b7e0c1de-0000-4000-8000-000000000001',
     state: 'wanted',
     stateSince: 1_000,
+    intent: 'intent-1',
+    requestedBy: 'cli',
     reason: 'the node is idle',
     requestedAt: 1_000,
     deadlineAt: 601_000,
-    wasCordonedBefore: false,
+    isCordonedByDrain: false,
     blockedBy: [],
     ...overrides,
   };

@@ -26,6 +26,28 @@ export const RESOURCES: readonly Resource[] = [
     kind: 'PodDisruptionBudget',
     hasStatus: true,
   }),
+  defineResource('apps/v1', 'daemonsets', { kind: 'DaemonSet', hasStatus: true }),
+  defineResource('v1', 'persistentvolumes', {
+    kind: 'PersistentVolume',
+    isNamespaced: false,
+    hasStatus: true,
+  }),
+  defineResource('v1', 'persistentvolumeclaims', {
+    kind: 'PersistentVolumeClaim',
+    hasStatus: true,
+  }),
+  defineResource('storage.k8s.io/v1', 'storageclasses', {
+    kind: 'StorageClass',
+    isNamespaced: false,
+  }),
+  defineResource('storage.k8s.io/v1', 'csinodes', { kind: 'CSINode', isNamespaced: false }),
+  defineResource('storage.k8s.io/v1', 'csidrivers', { kind: 'CSIDriver', isNamespaced: false }),
+  defineResource('storage.k8s.io/v1', 'csistoragecapacities', { kind: 'CSIStorageCapacity' }),
+  defineResource('storage.k8s.io/v1', 'volumeattachments', {
+    kind: 'VolumeAttachment',
+    isNamespaced: false,
+    hasStatus: true,
+  }),
 ];
 
 export function findResource(apiVersion: string, plural: string): Resource | undefined {

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { CORDONED_BY_DRAIN, DRAIN_TAINT } from '../../model/drain.ts';
+import { AUTOSCALER } from '../../model/intent.ts';
+import type { Pod } from '../../model/pod.ts';
+import { Unauthorized } from '../../ports/errors.ts';
+import type { DrainingNode } from '../context/options.ts';
+import {
+  aDrainTestFleet,
+  type DrainTestFleet,
+  requestDrain,
+  restoredNode,
+} from '../testing/drain-test-fleet.ts';
+import { aJoiningPool, onlyMachine } from '../testing/joining-test-fleet.ts';
+import {
+  existingResources,
+  journalReasonsIn,
+  onePass,
+  phasesIn,
+  REASON,
+  runPasses,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
+
+const RESTORED = { taints: [], unschedulable: false };
+const MINUTE_MS = 60_000;
+const DAEMON_SET = { kind: 'DaemonSet', name: 'logs', uid: 'uid-of-logs' };
+const BUDGET = 'PodDisruptionBudget web allows no disruption';
+
+function protect({ cluster }: DrainTestFleet, pod: Pod): void {
+  cluster.state.protectedPods.set(`${pod.namespace}/${pod.name}`, BUDGET);
+}
+
+function evictions({ cluster }: DrainTestFleet): readonly (string | undefined)[] {
+  return cluster.calls.filter(({ method }) => method === 'evict').map(({ subject }) => subject);
+}
+
+function eventsOf({ cluster, nodeName }: DrainTestFleet): readonly string[] {
+  return cluster.state.events
+    .filter(({ regarding }) => regarding.kind === 'Node' && regarding.name === nodeName)
+    .map(({ type, reason }) => `${type} ${reason}`);
+}
+
+describe('a drain', () => {
+  it('taints, cordons, evicts, and then deletes the VM and the Node, in this order', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { cluster, hypervisor, nodeName } = testFleet;
+    testFleet.putPod({ name: 'web-0' });
+    const order: string[] = [];
+    cluster.onCall = ({ method }) => {
+      const { taints, unschedulable } = cluster.state.nodes.get(nodeName) ?? {};
+      const taint = taints?.find(({ key }) => key === DRAIN_TAINT.key);
+      const vms = existingResources(hypervisor).vms.length;
+      if (['podsOn', 'evict', 'deleteNode', 'attachedVolumes'].includes(method))
+        order.push(
+          `${method}: taint '${taint?.value ?? 'none'}', cordon ${unschedulable}, VMs ${vms}`,
+        );
+    };
+    await requestDrain(testFleet);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(order).toEqual([
+      "podsOn: taint '', cordon false, VMs 1",
+      `podsOn: taint '${CORDONED_BY_DRAIN}', cordon true, VMs 1`,
+      `evict: taint '${CORDONED_BY_DRAIN}', cordon true, VMs 1`,
+      `podsOn: taint '${CORDONED_BY_DRAIN}', cordon true, VMs 1`,
+      `attachedVolumes: taint '${CORDONED_BY_DRAIN}', cordon true, VMs 1`,
+      `deleteNode: taint '${CORDONED_BY_DRAIN}', cordon true, VMs 0`,
+    ]);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+    expect(cluster.state.nodes.size).toBe(0);
+    expect(eventsOf(testFleet)).toEqual(
+      expect.arrayContaining(['Normal DrainStarted', 'Normal DrainCompleted']),
+    );
+  });
+
+  it('evicts neither mirror pods nor pods of DaemonSets nor finished pods', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.putPod({ name: 'static', isMirror: true });
+    testFleet.putPod({ name: 'logs', controller: DAEMON_SET });
+    testFleet.putPod({ name: 'job', isFinished: true });
+    await requestDrain(testFleet);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(evictions(testFleet)).toEqual([]);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('waits for terminating pods, and evicts none of them again', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { cluster } = testFleet;
+    cluster.state.onEvicted = () => undefined;
+    const old = testFleet.putPod({ name: 'old', isTerminating: true });
+    const web = testFleet.putPod({ name: 'web-0' });
+    await requestDrain(testFleet);
+    await runPasses(testFleet, 20);
+    expect(evictions(testFleet)).toEqual(['web-0']);
+    const { blockedBy } = await testFleet.untilDrain('evicting');
+    expect(blockedBy).toEqual([
+      { object: 'default/old', reason: 'it is terminating' },
+      { object: 'default/web-0', reason: 'it is terminating' },
+    ]);
+    for (const pod of [old, web]) cluster.state.removePod(pod);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('evicts a pod that was bound to the Node after the taint, and one that tolerates it', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { cluster } = testFleet;
+    let isBound = false;
+    cluster.onCall = ({ method }) => {
+      if (method === 'podsOn' && !isBound) {
+        isBound = true;
+        testFleet.putPod({ name: 'late' });
+      }
+    };
+    cluster.state.volumeAttachments.push({ node: testFleet.nodeName, volume: 'data' });
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('waiting-for-volumes');
+    expect(evictions(testFleet)).toEqual(['late']);
+    testFleet.putPod({ name: 'tolerating' });
+    cluster.state.volumeAttachments.splice(0);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(evictions(testFleet)).toEqual(['late', 'tolerating']);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('waits while a PodDisruptionBudget blocks, records why, and ends when it allows', async () => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod({ name: 'web-0' }));
+    testFleet.putPod({ name: 'other' });
+    await requestDrain(testFleet);
+    await runPasses(testFleet, 60);
+    const tries = evictions(testFleet).filter((name) => name === 'web-0').length;
+    // Ten seconds apart after the first few.
+    expect(tries).toBeGreaterThan(5);
+    expect(tries).toBeLessThan(12);
+    expect(await testFleet.drain()).toMatchObject({
+      state: 'evicting',
+      blockedBy: [{ object: 'default/web-0', reason: BUDGET }],
+    });
+    expect(eventsOf(testFleet)).toContain('Warning DrainBlocked');
+    const reasons = await journalReasonsIn(testFleet.store);
+    expect(reasons.filter((reason) => reason === 'DrainBlocked')).toHaveLength(1);
+    testFleet.cluster.state.protectedPods.clear();
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('goes on with the other pods when one cannot be evicted for another reason', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.putPod({ name: 'a' });
+    testFleet.putPod({ name: 'b' });
+    const refusal = new Unauthorized('PERMISSION_MISSING', 'a webhook refused it');
+    testFleet.cluster.failNext('evict', refusal);
+    await requestDrain(testFleet);
+    const { blockedBy } = await testFleet.untilDrain('evicting');
+    expect(blockedBy).toContainEqual({
+      object: 'default/a',
+      reason: 'a webhook refused it',
+    });
+    expect(evictions(testFleet)).toEqual(['a', 'b']);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('waits until volumes are detached, except those of DaemonSet pods', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { cluster, nodeName: node } = testFleet;
+    const claim = { namespace: 'default', name: 'logs' };
+    const volumes = [{ kind: 'claim', claimName: 'logs' } as const];
+    testFleet.putPod({ name: 'logs', controller: DAEMON_SET, volumes });
+    cluster.state.volumeAttachments.push({ node, volume: 'pv-logs', claim });
+    cluster.state.volumeAttachments.push({ node, volume: 'pv-data' });
+    await requestDrain(testFleet);
+    await runPasses(testFleet, 30);
+    expect(await testFleet.drain()).toMatchObject({
+      state: 'waiting-for-volumes',
+      blockedBy: [{ object: 'volume pv-data', reason: 'it is still attached' }],
+    });
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
+    cluster.state.volumeAttachments.pop();
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('waits for neither pods nor volumes of a kubelet that is dead', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { cluster, nodeName: node, clock } = testFleet;
+    cluster.state.onEvicted = () => undefined;
+    testFleet.putPod({ name: 'web-0' });
+    cluster.state.volumeAttachments.push({ node, volume: 'pv-data' });
+    testFleet.guests.behaviour = { neverReady: true };
+    cluster.state.updateNode(node, { ready: false, readyChangedAt: clock.now() });
+    await requestDrain(testFleet);
+    await runPasses(testFleet, 60);
+    expect(await phasesIn(testFleet.store)).toEqual(['draining']);
+    await runPasses(testFleet, 90);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('changes nothing while Kubernetes cannot be read, and deletes no VM', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.putPod({ name: 'web-0' });
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('tainted');
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(3 * MINUTE_MS);
+    await runPasses(testFleet, 30);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
+    expect(await testFleet.drain()).toMatchObject({ state: 'tainted' });
+    testFleet.cluster.reconnect();
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(evictions(testFleet)).toEqual(['web-0']);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('begins when Kubernetes can be read again, if it was requested before', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.putPod({ name: 'web-0' });
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(2 * MINUTE_MS);
+    await requestDrain(testFleet);
+    await runPasses(testFleet, 10);
+    expect(await phasesIn(testFleet.store)).toEqual(['draining']);
+    testFleet.cluster.reconnect();
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(evictions(testFleet)).toEqual(['web-0']);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('of a machine without a Node deletes it at once', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.cluster.state.removeNode(testFleet.nodeName);
+    testFleet.guests.behaviour = { neverRegisters: true };
+    await requestDrain(testFleet);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['deleting']);
+    expect(await testFleet.drain()).toBeUndefined();
+  });
+
+  it('by a person goes on when its Node was registered again', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { cluster, nodeName } = testFleet;
+    protect(testFleet, testFleet.putPod({ name: 'web-0' }));
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    const node = cluster.state.nodes.get(nodeName)!;
+    cluster.state.removeNode(nodeName);
+    cluster.state.putNode({ ...node, uid: 'another', taints: [], unschedulable: false });
+    cluster.state.protectedPods.clear();
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(evictions(testFleet)).toContain('web-0');
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('does not count towards the target, but towards the limits until it is done', async () => {
+    const limits = { min: 0, max: 1, cpu: 0, memoryBytes: 0 };
+    const testFleet = await aDrainTestFleet({ pool: { limits } });
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    const refusal = { code: 'POOL_AT_MAXIMUM' };
+    await expect(testFleet.fleet.request('workers', 1, REASON)).rejects.toMatchObject(refusal);
+    await testFleet.untilDrain('evicting');
+    const { pools } = await testFleet.fleet.status();
+    expect(pools).toMatchObject([{ target: 0, ready: 0, deleting: 1 }]);
+    await expect(testFleet.fleet.request('workers', 1, REASON)).rejects.toMatchObject(refusal);
+    await testFleet.fleet.cancelDrain([testFleet.id], REASON);
+    await runPasses(testFleet, 3);
+    expect((await testFleet.fleet.status()).pools).toMatchObject([{ target: 1, ready: 1 }]);
+  });
+
+  it('of a machine of the minimum is replaced at once', async () => {
+    const limits = { min: 1, max: 2, cpu: 0, memoryBytes: 0 };
+    const testFleet = await aDrainTestFleet({ pool: { limits } });
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await runPasses(testFleet, 60);
+    expect((await phasesIn(testFleet.store)).toSorted()).toEqual(['draining', 'ready']);
+  });
+});
+
+describe('a drain is undone', () => {
+  it('at its timeout, and the machine counts as ready again', async () => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod({ name: 'web-0' }));
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    await testFleet.clock.advance(10 * MINUTE_MS);
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+    expect(await testFleet.drain()).toMatchObject({
+      state: 'undone',
+      undo: {
+        cause: 'timed-out',
+        message: `it was not drained within 10m: default/web-0: ${BUDGET}`,
+      },
+    });
+    expect(await journalReasonsIn(testFleet.store)).toContain('DrainTimedOut');
+    expect(eventsOf(testFleet)).toContain('Warning DrainTimedOut');
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
+  });
+
+  it('at the timeout of the request', async () => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod());
+    const machines = [{ id: testFleet.id, reason: 'idle' }];
+    await testFleet.fleet.drain({ ...REASON, machines, timeoutMs: 20_000 });
+    await runPasses(testFleet, 40);
+    await onlyMachine(testFleet, 'ready');
+    expect(await testFleet.drain()).toMatchObject({ reason: 'idle', undo: { cause: 'timed-out' } });
+  });
+
+  it('at its timeout also during a back-off after an error', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.putPod();
+    const machines = [{ id: testFleet.id }];
+    testFleet.cluster.onCall = ({ method }) => {
+      if (method === 'podsOn') throw new Unauthorized('PERMISSION_MISSING', 'may not list pods');
+    };
+    await testFleet.fleet.drain({ ...REASON, machines, timeoutMs: 100_000 });
+    await runPasses(testFleet, 150);
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+  });
+
+  it('not at its timeout with onDrainTimeout: force', async () => {
+    const { scaleDown } = aJoiningPool();
+    const pool = { scaleDown: { ...scaleDown, onDrainTimeout: 'force' as const } };
+    const testFleet = await aDrainTestFleet({ pool });
+    protect(testFleet, testFleet.putPod({ name: 'web-0' }));
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    await testFleet.clock.advance(10 * MINUTE_MS);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+    const forced = (await testFleet.store.journal.read()).find(
+      ({ reason }) => reason === 'DrainForced',
+    );
+    expect(forced?.message).toContain('default/web-0');
+    expect(eventsOf(testFleet)).toContain('Warning DrainForced');
+  });
+
+  it('and not forced before Kubernetes was readable for a minute', async () => {
+    const { scaleDown } = aJoiningPool();
+    const pool = { scaleDown: { ...scaleDown, onDrainTimeout: 'force' as const } };
+    const testFleet = await aDrainTestFleet({ pool });
+    testFleet.putPod({ name: 'web-0' });
+    testFleet.cluster.state.onEvicted = () => undefined;
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(20 * MINUTE_MS);
+    await runPasses(testFleet, 3);
+    testFleet.cluster.reconnect();
+    await runPasses(testFleet, 40);
+    expect(await phasesIn(testFleet.store)).toEqual(['draining']);
+    await runPasses(testFleet, 60);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('on request', async () => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    await testFleet.fleet.cancelDrain([testFleet.id], { by: 'autoscaler', reason: 'it is needed' });
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+    expect(await testFleet.drain()).toMatchObject({
+      state: 'undone',
+      undo: { cause: 'cancelled', message: 'autoscaler: it is needed' },
+    });
+  });
+
+  it('when a person uncordons the Node', async () => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    await runPasses(testFleet, 2);
+    testFleet.cluster.state.updateNode(testFleet.nodeName, { unschedulable: false });
+    await testFleet.untilDrain('undone');
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+    expect((await testFleet.drain())?.undo?.message).toBe('the Node was uncordoned');
+  });
+
+  it('when a person removes the taint', async () => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    await runPasses(testFleet, 2);
+    testFleet.cluster.state.updateNode(testFleet.nodeName, { taints: [] });
+    await testFleet.untilDrain('undone');
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+  });
+
+  it('and leaves a Node cordoned that was cordoned before', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.cluster.state.updateNode(testFleet.nodeName, { unschedulable: true });
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    await testFleet.fleet.cancelDrain([testFleet.id], REASON);
+    expect(await restoredNode(testFleet)).toEqual({ taints: [], unschedulable: true });
+  });
+
+  it('only when Kubernetes can be changed again', async () => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    testFleet.cluster.disconnect();
+    await testFleet.fleet.cancelDrain([testFleet.id], REASON);
+    await testFleet.clock.advance(2 * MINUTE_MS);
+    await runPasses(testFleet, 5);
+    expect(await phasesIn(testFleet.store)).toEqual(['draining']);
+    testFleet.cluster.reconnect();
+    await runPasses(testFleet, 40);
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+  });
+
+  it('and can be requested again', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.putPod();
+    await requestDrain(testFleet);
+    await testFleet.fleet.cancelDrain([testFleet.id], REASON);
+    await testFleet.untilDrain('undone');
+    await requestDrain(testFleet);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('if the database was lost', async () => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    await runPasses(testFleet, 2);
+    const known = await testFleet.store.machines.get(testFleet.id);
+    await testFleet.store.machines.remove(known!);
+    const drain = await testFleet.store.drains.get(testFleet.id);
+    await testFleet.store.drains.remove(drain!);
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+  });
+});
+
+describe('a drain of the autoscaler', () => {
+  it('is checked with the pods of the Node, after the taint and before the first eviction', async () => {
+    const checks: DrainingNode[] = [];
+    const order: string[] = [];
+    const testFleet = await aDrainTestFleet({
+      checkDrain: (node) => {
+        order.push('check');
+        checks.push(node);
+        return Promise.resolve({ ok: true });
+      },
+    });
+    testFleet.putPod({ name: 'web-0' });
+    testFleet.cluster.onCall = ({ method }) => {
+      if (['changeNode', 'evict'].includes(method)) order.push(method);
+    };
+    await requestDrain(testFleet, AUTOSCALER);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(order).toEqual(['changeNode', 'check', 'changeNode', 'evict']);
+    const { id, nodeName } = testFleet;
+    expect(checks).toMatchObject([
+      { machine: id, pool: 'workers', node: { name: nodeName }, pods: [{ name: 'web-0' }] },
+    ]);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('is undone, without an eviction, when the check refuses it', async () => {
+    const testFleet = await aDrainTestFleet({
+      checkDrain: () => Promise.resolve({ ok: false, reason: 'default/web-0 fits nowhere else' }),
+    });
+    testFleet.putPod({ name: 'web-0' });
+    await requestDrain(testFleet, AUTOSCALER);
+    await testFleet.untilDrain('undone');
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+    expect(evictions(testFleet)).toEqual([]);
+    expect((await testFleet.drain())?.undo).toEqual({
+      cause: 'changed',
+      message: 'default/web-0 fits nowhere else',
+    });
+    expect(eventsOf(testFleet)).toContain('Warning DrainUndone');
+  });
+
+  it('is checked again when another pod appears on the Node', async () => {
+    let isFree = true;
+    const testFleet = await aDrainTestFleet({
+      checkDrain: () => Promise.resolve(isFree ? { ok: true } : { ok: false, reason: 'full' }),
+    });
+    protect(testFleet, testFleet.putPod({ name: 'web-0' }));
+    await requestDrain(testFleet, AUTOSCALER);
+    await testFleet.untilDrain('evicting');
+    await runPasses(testFleet, 5);
+    isFree = false;
+    await runPasses(testFleet, 5);
+    expect(await testFleet.drain()).toMatchObject({ state: 'evicting' });
+    testFleet.putPod({ name: 'late' });
+    await testFleet.untilDrain('undone');
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+    expect(evictions(testFleet)).not.toContain('late');
+  });
+
+  it('is undone where the autoscaler does not run', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.putPod();
+    await requestDrain(testFleet, AUTOSCALER);
+    await testFleet.untilDrain('undone');
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+    expect(evictions(testFleet)).toEqual([]);
+  });
+
+  it('waits while the check fails with an error', async () => {
+    let isReadable = false;
+    const testFleet = await aDrainTestFleet({
+      checkDrain: () =>
+        isReadable
+          ? Promise.resolve({ ok: true })
+          : Promise.reject(new Unauthorized('PERMISSION_MISSING', 'cannot read pods')),
+    });
+    await requestDrain(testFleet, AUTOSCALER);
+    await runPasses(testFleet, 10);
+    expect(await testFleet.drain()).toMatchObject({ state: 'tainted' });
+    isReadable = true;
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('is undone when its Node is gone', async () => {
+    const testFleet = await aDrainTestFleet({ checkDrain: () => Promise.resolve({ ok: true }) });
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet, AUTOSCALER);
+    await testFleet.untilDrain('evicting');
+    testFleet.guests.behaviour = { neverRegisters: true };
+    testFleet.cluster.state.removeNode(testFleet.nodeName);
+    await testFleet.untilDrain('undone');
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+  });
+
+  it('becomes that of a person who requests it too, and is not checked from then on', async () => {
+    let isFree = true;
+    const testFleet = await aDrainTestFleet({
+      checkDrain: () => Promise.resolve(isFree ? { ok: true } : { ok: false, reason: 'full' }),
+    });
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet, AUTOSCALER);
+    await testFleet.untilDrain('evicting');
+    await requestDrain(testFleet);
+    await requestDrain(testFleet, AUTOSCALER);
+    isFree = false;
+    testFleet.putPod({ name: 'late' });
+    await runPasses(testFleet, 5);
+    expect(await testFleet.drain()).toMatchObject({ state: 'evicting', requestedBy: 'cli' });
+    await testFleet.fleet.remove([testFleet.id], REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+});
