@@ -73,7 +73,20 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   certs: { imports: ['ports'] },
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
   serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
-  cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve', 'certs'] },
+  // Commands that explain a decision make one.
+  cli: {
+    imports: [
+      'model',
+      'scaling',
+      'ports',
+      'fleet',
+      'autoscaler',
+      'config',
+      'setup',
+      'serve',
+      'certs',
+    ],
+  },
   'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
 };

@@ -237,7 +237,10 @@ class ScaleDownDecision {
       if (until <= now) return true;
       this.#refuse(node.name, {
         code: 'NodeUnneededTooShort',
-        reason: `node ${node.name} has been unneeded for ${formatAge(now - since)}, of ${formatAge(unneededTimeMs)}`,
+        reason:
+          since === now
+            ? `node ${node.name} is unneeded now, and is removed when it has been for ${formatAge(unneededTimeMs)}`
+            : `node ${node.name} has been unneeded for ${formatAge(now - since)}, of ${formatAge(unneededTimeMs)}`,
         facts: { unneededMs: now - since, unneededTimeMs },
         until,
       });
