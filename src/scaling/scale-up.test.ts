@@ -149,6 +149,7 @@ describe('scale-up', () => {
     const { plan } = decide(anInput({ pools, pods: pods(9, { cpu: '3' }) }));
     expect(created(plan).flatMap(({ machines }) => machines)).toHaveLength(2);
     expect(codes(plan)).toEqual(['PodWaitsForLimit', 'PoolBatchFull']);
+    expect(plan.nextAt).toBe(NOW + 1_000);
   });
 
   it.each([
