@@ -224,14 +224,13 @@ async function startStandalone(options: FrontEndOptions): Promise<RunningFrontEn
   const { config, store, cluster, setDrainCheck } = options;
   if (cluster === undefined) return undefined;
   const { startAutoscaler } = await import('./autoscaler/index.ts');
-  const { scalingSettings } = await import('./setup/index.ts');
-  const { pools, intervals } = config;
+  const { pools, intervals, guards, autoscaler, pricing, gpu } = config;
   const running = startAutoscaler({
     ...options,
     cluster,
     journal: store.journal,
     pools,
-    settings: scalingSettings(config),
+    settings: { ...autoscaler, guards, pricing, gpuLabel: gpu.label },
     scanMs: intervals.scanMs,
     namespace: config.cluster.namespace,
   });

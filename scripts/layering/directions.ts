@@ -73,13 +73,14 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   certs: { imports: ['ports'] },
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
   serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
+  // Commands that explain a decision make one.
   cli: {
     imports: [
       'model',
+      'scaling',
       'ports',
       'fleet',
       'autoscaler',
-      'scaling',
       'config',
       'setup',
       'serve',

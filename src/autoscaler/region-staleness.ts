@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether what is known of a region is good enough to decide by.
-import type { Fleet } from '../fleet/index.ts';
+import type { ForecastReader } from '../fleet/index.ts';
 import { formatAge } from '../model/format-text.ts';
 
 /** A region is read in every pass, at least every half minute. */
@@ -8,7 +8,7 @@ const MAX_AGE_MS = 90_000;
 
 /** Why nothing may be decided about a region; undefined: its view is fresh, and all its machines have a record. */
 export function regionStaleness(
-  forecast: Fleet['forecast'],
+  forecast: ForecastReader,
   now: number,
 ): (region: string) => string | undefined {
   return (region) => {

@@ -103,12 +103,8 @@ function remark(
       : [
           `${formatCount(lost.machines.length, 'machine')} ${lost.machines.length === 1 ? 'seems lost and is' : 'seem lost and are'} kept: see pool confirm-lost ${name} --dry-run`,
         ]),
+    ...(pause === undefined ? [] : [`paused (pool resume ${name} ends it): ${pause.reason}`]),
     ...(backoff === undefined ? [] : [`backing off: ${backoff.message}`]),
-    ...(pause === undefined
-      ? []
-      : [
-          `paused until ${new Date(pause.until).toISOString()}: ${pause.reason}: see pool resume ${name}`,
-        ]),
     ...(waiting === undefined ? [] : [waiting]),
   ];
   return remarks.join('; ');

@@ -55,13 +55,13 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
   addPoolConfirmLost(pool, host);
   addPoolResume(pool, host);
   addPoolDelete(pool, host);
-  addPlan(program, host);
-  addExplain(program, host);
-  addReplay(program, host);
   addMachines(program, host);
   const machine = program.command('machine').description('show or delete machines');
   addMachineShow(machine, host);
   addMachineDelete(machine, host);
+  addPlan(program, host);
+  addExplain(program, host);
+  addReplay(program, host);
   addOrphans(program, host);
   addCerts(program, host);
   const config = program

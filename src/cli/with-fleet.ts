@@ -9,7 +9,7 @@ interface FleetUse {
   /** 'read' needs an existing database; 'drive' creates it and connects to Proxmox and Kubernetes. */
   readonly access: 'read' | 'drive';
   readonly adjust?: (settings: FleetSettings) => FleetSettings;
-  /** Which objects of the cluster are read. Default: Nodes. */
+  /** Which objects of the cluster are watched. Default: Nodes. */
   readonly watch?: 'nodes' | 'all';
 }
 

@@ -34,8 +34,8 @@ export interface Fleet extends FleetClient {
   readonly forecast: ForecastReader & Pick<CapacityForecast, 'report' | 'onChange'>;
   /** What the hosts had left in the last pass of this process; undefined when it does not drive. */
   capacity(): FleetCapacity | undefined;
-  /** Reads what the hosts have left, whether this process drives or not. Rejects when a region cannot be read. */
-  readCapacity(): Promise<FleetCapacity>;
+  /** Reads what the hosts have left, whichever process drives. Throws the error of a region that cannot be read. */
+  readCapacity(): Promise<ForecastReader & { readonly capacity: FleetCapacity | undefined }>;
   /** The lease that this process drives with; undefined when another process drives. */
   driverLease(): Lease | undefined;
   /** Pauses the requests of the autoscaler for a pool. Throws LostLeadership when another process drives. */

@@ -43,9 +43,9 @@ type PodIdentity = Pick<
   | 'eviction'
 >;
 
-function readIdentity({ metadata, spec }: PodSource): PodIdentity {
+function readIdentity(source: PodSource): PodIdentity {
+  const { metadata } = source;
   const owner = metadata.ownerReferences?.find((one) => one.controller === true);
-  const eviction = readEvictionHints(metadata.annotations ?? {}, spec?.volumes ?? []);
   return {
     name: metadata.name ?? '',
     namespace: metadata.namespace ?? 'default',
@@ -54,9 +54,14 @@ function readIdentity({ metadata, spec }: PodSource): PodIdentity {
     ...(owner && { controller: { kind: owner.kind, name: owner.name, uid: owner.uid } }),
     isMirror: Object.hasOwn(metadata.annotations ?? {}, MIRROR_ANNOTATION),
     isTerminating: Boolean(metadata.deletionTimestamp),
-    createdAt: Date.parse(metadata.creationTimestamp ?? '') || 0,
-    ...(eviction && { eviction }),
+    ...readLifetime(source),
   };
+}
+
+function readLifetime({ metadata, spec }: PodSource): Pick<Pod, 'createdAt' | 'eviction'> {
+  const eviction = readEvictionHints(metadata.annotations ?? {}, spec?.volumes ?? []);
+  const createdAt = Date.parse(metadata.creationTimestamp ?? '') || 0;
+  return { createdAt, ...(eviction && { eviction }) };
 }
 
 function readEvictionHints(

@@ -8,7 +8,7 @@ import type { Pod } from '../model/pod.ts';
 import { checkFit } from '../scheduling/index.ts';
 import { isLeftOnNode } from './eviction-rules.ts';
 import { isReady } from './expected-nodes.ts';
-import type { ScalingInput, ScalingMachine } from './input.ts';
+import type { ScalingInput, ScalingMachine, ScalingNode } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
 
 export interface PoolPauseRequest {
@@ -32,37 +32,41 @@ const MISFIT_MS = 30_000;
 
 /** Judges the machines that were requested and not judged yet. */
 export function judgeNewMachines(input: ScalingInput): BreakerVerdict {
-  const { memory, machines, settings, now } = input;
-  const trials = new Map(Object.entries(memory.trials ?? {}));
-  const streaks = new Map(Object.entries(memory.streaks ?? {}));
-  const pauses: PoolPauseRequest[] = [];
-  const waiting = new Map(input.pending.map((pod) => [pod.uid, pod]));
+  const { memory, machines } = input;
   const known = new Set<string>(machines.map(({ id }) => id));
-  for (const id of trials.keys()) if (!known.has(id)) trials.delete(id);
+  const trials = new Map(Object.entries(memory.trials ?? {}).filter(([id]) => known.has(id)));
+  const streaks = new Map(Object.entries(memory.streaks ?? {}));
+  const pauses = new Map<string, PoolPauseRequest>();
+  const waiting = new Map(input.pending.map((pod) => [pod.uid, pod]));
   for (const machine of machines.toSorted(compareMachines)) {
-    const pods = trials.get(machine.id);
-    if (pods === undefined) continue;
-    const outcome = judge(
-      machine,
-      pods.flatMap((uid) => waiting.get(uid) ?? []),
-      input,
-    );
+    const uids = trials.get(machine.id);
+    if (uids === undefined) continue;
+    const pods = uids.flatMap((uid) => waiting.get(uid) ?? []);
+    const outcome = judge(machine, pods, input);
     if (outcome === 'undecided') continue;
     trials.delete(machine.id);
-    if (outcome === 'neutral') continue;
-    const streak = outcome === 'helped' ? [] : [...(streaks.get(machine.pool) ?? []), outcome];
-    streaks.set(machine.pool, streak);
-    if (streak.length < settings.guards.breaker.machines) continue;
-    streaks.delete(machine.pool);
-    if (pauses.some(({ pool }) => pool === machine.pool)) continue;
-    const until = now + settings.guards.breaker.pauseMs;
-    pauses.push({ pool: machine.pool, since: now, until, reason: describeStreak(streak, input) });
+    const { pool } = machine;
+    const streak = nextStreak(streaks.get(pool) ?? [], outcome);
+    const isOver = streak.length >= input.settings.guards.breaker.machines;
+    streaks.set(pool, isOver ? [] : streak);
+    if (isOver && !pauses.has(pool)) pauses.set(pool, pauseOf(pool, streak, input));
   }
   return {
-    pauses,
+    pauses: [...pauses.values()],
     trials: Object.fromEntries(trials),
     streaks: Object.fromEntries([...streaks].filter(([, streak]) => streak.length > 0)),
   };
+}
+
+function nextStreak(streak: readonly string[], outcome: Outcome): readonly string[] {
+  if (outcome === 'neutral') return streak;
+  return outcome === 'helped' ? [] : [...streak, outcome];
+}
+
+function pauseOf(pool: string, streak: readonly string[], input: ScalingInput): PoolPauseRequest {
+  const { now, settings } = input;
+  const until = now + settings.guards.breaker.pauseMs;
+  return { pool, since: now, until, reason: describeStreak(streak, input) };
 }
 
 function compareMachines(left: ScalingMachine, right: ScalingMachine): number {
@@ -72,26 +76,35 @@ function compareMachines(left: ScalingMachine, right: ScalingMachine): number {
 /** A text: why it did not help. */
 type Outcome = 'undecided' | 'neutral' | 'helped' | `${string} ${string}`;
 
-function judge(
-  machine: ScalingMachine,
-  waiting: readonly Pod[],
-  { snapshot, now }: ScalingInput,
-): Outcome {
-  const { phase, node, readySince, isBeingDeleted, isDraining } = machine;
+function judge(machine: ScalingMachine, waiting: readonly Pod[], input: ScalingInput): Outcome {
+  const { phase, node, isBeingDeleted, isDraining } = machine;
   if (phase === 'failed') return `${machine.placement?.name ?? machine.id} never joined`;
   if (isBeingDeleted || isDraining) return 'neutral';
   if (!isReady(machine) || node === undefined) return 'undecided';
+  return judgeReady({ ...machine, node }, waiting, input);
+}
+
+function judgeReady(
+  { node, readySince }: ScalingMachine & { readonly node: ScalingNode },
+  waiting: readonly Pod[],
+  { snapshot, now }: ScalingInput,
+): Outcome {
   if (snapshot.podsOn(node.name).some((pod) => !isLeftOnNode(pod))) return 'helped';
   const readyMs = now - (readySince ?? node.createdAt);
-  const isMisfit =
-    readyMs >= MISFIT_MS &&
-    node.isReady &&
-    waiting.length > 0 &&
-    waiting.every((pod) => !fitsOn(pod, node.name, snapshot));
-  if (readyMs < SCHEDULING_MS && !isMisfit) return 'undecided';
+  const patienceMs = isMisfit(node, waiting, snapshot) ? MISFIT_MS : SCHEDULING_MS;
+  if (readyMs < patienceMs) return 'undecided';
   if (waiting.length === 0) return 'neutral';
   const pods = waiting.length === 1 ? 'its pod was not' : `none of its ${waiting.length} pods was`;
   return `${node.name} has been ready for ${formatAge(readyMs)}, and ${pods} scheduled to it`;
+}
+
+/** Whether it is Ready, and none of the pods fits on it. */
+function isMisfit(
+  { name, isReady: isNodeReady }: ScalingNode,
+  waiting: readonly Pod[],
+  snapshot: ScalingInput['snapshot'],
+): boolean {
+  return isNodeReady && waiting.length > 0 && !waiting.some((pod) => fitsOn(pod, name, snapshot));
 }
 
 function fitsOn(pod: Pod, node: string, snapshot: ScalingInput['snapshot']): boolean {

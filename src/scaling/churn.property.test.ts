@@ -47,7 +47,7 @@ function constraintsOf(rule: Deployment['rule'], app: string): object {
         nodeSelector: { 'autoscaler.proxmox/group': 'dedicated' },
         tolerations: [{ key: 'dedicated', operator: 'Exists' }],
       };
-    default:
+    case 'none':
       return {};
   }
 }
@@ -94,11 +94,15 @@ function pools(max: number): readonly ScalingPool[] {
   ];
 }
 
-function aModel(
-  max: number,
-  hostGib: number,
-  poolChoice: 'least-waste' | 'balance' | 'cheapest',
-): ModelCluster {
+interface ModelCase {
+  readonly max: number;
+  readonly hostGib: number;
+  readonly poolChoice: 'least-waste' | 'balance' | 'cheapest';
+  /** Of the first deployment; absent: it has no budget. */
+  readonly disruptionsAllowed?: number;
+}
+
+function aModel({ max, hostGib, poolChoice, disruptionsAllowed }: ModelCase): ModelCluster {
   const names = ['small', 'range', 'dedicated'];
   return new ModelCluster({
     pools: pools(max),
@@ -106,6 +110,19 @@ function aModel(
       aHost(name, names, { memoryBytes: hostGib * GIB, cpus: 40, diskBytes: 900 * GIB }),
     ),
     settings: { poolChoice },
+    ...(disruptionsAllowed !== undefined && {
+      disruptionBudgets: [
+        {
+          name: 'first',
+          namespace: 'default',
+          selector: {
+            selects: 'matching' as const,
+            requirements: [{ key: 'app', operator: 'In' as const, values: ['app-0'] }],
+          },
+          disruptionsAllowed,
+        },
+      ],
+    }),
   });
 }
 
@@ -126,10 +143,47 @@ function kinds(plans: readonly Plan[]): readonly string[] {
   return plans.flatMap(({ steps }) => steps.map(({ kind }) => kind));
 }
 
+const aChange = fc.record({
+  /** Minutes after the change before. */
+  after: fc.integer({ min: 0, max: 15 }),
+  added: fc.array(aDeployment, { maxLength: 3 }),
+  /** Removes the pods of every n-th deployment; 0 removes none. */
+  removed: fc.integer({ min: 0, max: 4 }),
+});
+
+it('a changing workload never exceeds a limit, and every evicted pod has a place', () => {
+  fc.assert(
+    fc.property(
+      aCase,
+      fc.array(aChange, { minLength: 1, maxLength: 5 }),
+      fc.integer({ min: 0, max: 2 }),
+      ({ max, hostGib, poolChoice }, changes, disruptionsAllowed) => {
+        const model = aModel({ max, hostGib, poolChoice, disruptionsAllowed });
+        let count = 0;
+        for (const { after, added, removed } of changes) {
+          // The model throws when a step exceeds a limit, or when a pod does not fit where the plan says.
+          run(model, after * MINUTE);
+          model.remove(({ labels }) => {
+            const index = Number(labels['app']?.split('-')[1]);
+            return removed > 0 && index % removed === 0;
+          });
+          model.add(added.flatMap((one, index) => podsOf(one, count + index)));
+          count += added.length;
+        }
+        run(model, 30 * MINUTE);
+        const settled = model.pending.length;
+        expect(kinds(run(model, 20 * MINUTE)).filter((kind) => kind === 'create')).toEqual([]);
+        expect(model.pending.length, model.log.join('\n')).toBe(settled);
+      },
+    ),
+    { numRuns: 15 },
+  );
+}, 120_000);
+
 it('an unchanging workload gets its machines once, then only fewer, then nothing happens', () => {
   fc.assert(
     fc.property(aCase, ({ deployments, max, hostGib, poolChoice }) => {
-      const model = aModel(max, hostGib, poolChoice);
+      const model = aModel({ max, hostGib, poolChoice });
       model.add(deployments.flatMap(podsOf));
       run(model, 10 * MINUTE);
       const waiting = model.pending.length;

@@ -49,7 +49,7 @@ export function decide(observed: ScalingInput): Decision {
       refusals,
       placements: placementsOf(up),
       counts: countsOf(input, up, down),
-      nextAt: nextAt(input, { states, up, down, steps }),
+      nextAt: nextAt(input, { states, up, down, steps, refusals }),
     },
     memory: { ...nextMemory(input, down), trials: verdict.trials, streaks: verdict.streaks },
     pauses: verdict.pauses,
@@ -376,10 +376,17 @@ interface DecisionParts {
   readonly up: ScaleUp;
   readonly down: ScaleDown;
   readonly steps: readonly Step[];
+  readonly refusals: readonly Refusal[];
 }
 
-function nextAt(input: ScalingInput, { states, up, down }: DecisionParts): number | undefined {
+const BATCH_INTERVAL_MS = 1_000;
+
+function nextAt(input: ScalingInput, parts: DecisionParts): number | undefined {
+  const { states, up, down, steps, refusals } = parts;
+  // The next batch follows as soon as this one is requested.
+  const isBatchFull = steps.length > 0 && refusals.some(({ code }) => code === 'PoolBatchFull');
   const times = [
+    isBatchFull ? input.now + BATCH_INTERVAL_MS : undefined,
     down.nextAt,
     ...[...states.values()].flatMap(({ exclusion, limits }) => [exclusion?.until, limits.until]),
     ...up.tooNew.map(({ createdAt }) => createdAt + input.settings.newPodDelayMs),

@@ -78,12 +78,9 @@ class NodeTemplates {
   nodeOf(machine: ScalingMachine): Node | undefined {
     const pool = this.#pools.get(machine.pool);
     if (pool === undefined || !pool.config.joins) return undefined;
-    const key = `${machine.pool} ${sizeKey(machine.size)}`;
-    const template =
-      this.#templates.get(key) ?? sizedTemplate(pool, machine.size, { gpuLabel: this.#gpuLabel });
-    this.#templates.set(key, template);
+    const template = this.#templateOf(pool, machine);
     const joined = machine.node && this.#joined.get(machine.node.name);
-    const name = machine.node?.name ?? machine.placement?.name ?? `machine-${machine.id}`;
+    const name = expectedName(machine);
     const place = machine.placement ?? machine.requestedHost;
     return {
       name,
@@ -100,6 +97,18 @@ class NodeTemplates {
       declaredFeatures: joined?.declaredFeatures ?? [],
     };
   }
+
+  #templateOf(pool: ScalingPool, { size }: ScalingMachine): SizedTemplate {
+    const key = `${pool.config.name} ${sizeKey(size)}`;
+    const template =
+      this.#templates.get(key) ?? sizedTemplate(pool, size, { gpuLabel: this.#gpuLabel });
+    this.#templates.set(key, template);
+    return template;
+  }
+}
+
+function expectedName({ id, node, placement }: ScalingMachine): string {
+  return node?.name ?? placement?.name ?? `machine-${id}`;
 }
 
 function isMeasured(allocatable: Resources | undefined): allocatable is Resources {

@@ -77,7 +77,7 @@ describe('explain', () => {
     ]);
     expect(
       lines({ ...input, memory: { assignments: {}, unneededSince: {} } }, 'node', 'w-1')[1],
-    ).toBe('node w-1 has been unneeded for 0s, of 10m');
+    ).toBe('node w-1 is unneeded now, and is removed when it has been for 10m');
   });
 
   it('says what a pool has, does, and is refused', () => {

@@ -3,23 +3,26 @@
 // together with the pods of all other unneeded machines. One that has been unneeded for long enough is drained.
 
 import { formatAge, formatCount } from '../model/format-text.ts';
-import type { Node } from '../model/node.ts';
 import { type Pod, podKey } from '../model/pod.ts';
-import { type DrainAttempt, type Snapshot, simulateDrains } from '../scheduling/index.ts';
-import {
-  type EvictionContext,
-  findEvictionBlock,
-  isLeftOnNode,
-  RemainingBudgets,
-} from './eviction-rules.ts';
+import { type DrainAttempt, simulateDrains } from '../scheduling/index.ts';
+import { type EvictionContext, findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
 import { isReady, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput, ScalingMachine, ScalingNode } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
-import type { DrainStep, Facts, PlannedMove, Refusal, RefusalCode } from './plan.ts';
+import type { DrainStep, PlannedMove, Refusal } from './plan.ts';
 import type { PoolState } from './pool-offers.ts';
+import { PoolQuotas } from './pool-quotas.ts';
+import {
+  type Candidate,
+  drainReason,
+  others,
+  percentOf,
+  type Refused,
+  utilizationRefusal,
+} from './removal-candidate.ts';
 import { comparePods, type ScaleUp } from './scale-up.ts';
-import { type Utilization, utilizationOf } from './utilization.ts';
+import { utilizationOf } from './utilization.ts';
 
 export interface ScaleDown {
   readonly steps: readonly DrainStep[];
@@ -29,29 +32,7 @@ export interface ScaleDown {
   readonly nextAt: number | undefined;
 }
 
-/** A machine whose removal is worth a simulation. */
-interface Candidate {
-  readonly machine: ScalingMachine;
-  readonly node: Node;
-  readonly state: PoolState;
-  /** The pods that run on it now. */
-  readonly pods: readonly Pod[];
-  /** Of these and of the pods that will be placed on it. */
-  readonly utilization: Utilization;
-}
-
 type Machine = ScalingMachine & { readonly node: ScalingNode };
-
-interface Refused {
-  readonly code: RefusalCode;
-  readonly reason: string;
-  readonly facts?: Facts;
-  /** When it ends. */
-  readonly until?: number | undefined;
-}
-
-/** How many empty machines of a pool are removed at a time, as in the Cluster Autoscaler. */
-const MAX_EMPTY_REMOVALS = 10;
 
 /** Checks per machine when its pods do not fit one by one: few for a thousand machines, more for those to be drained. */
 const JUDGEMENT_CHECKS = 100;
@@ -256,7 +237,10 @@ class ScaleDownDecision {
       if (until <= now) return true;
       this.#refuse(node.name, {
         code: 'NodeUnneededTooShort',
-        reason: `node ${node.name} has been unneeded for ${formatAge(now - since)}, of ${formatAge(unneededTimeMs)}`,
+        reason:
+          since === now
+            ? `node ${node.name} is unneeded now, and is removed when it has been for ${formatAge(unneededTimeMs)}`
+            : `node ${node.name} has been unneeded for ${formatAge(now - since)}, of ${formatAge(unneededTimeMs)}`,
         facts: { unneededMs: now - since, unneededTimeMs },
         until,
       });
@@ -397,57 +381,6 @@ class ScaleDownDecision {
   }
 }
 
-/** Counts removals per pool: its minimum, and how many at the same time. */
-class PoolQuotas {
-  readonly #staying = new Map<string, number>();
-  readonly #drains = new Map<string, number>();
-  readonly #empties = new Map<string, number>();
-
-  constructor({ machines, snapshot }: ScalingInput) {
-    for (const machine of machines) {
-      if (isStaying(machine)) add(this.#staying, machine.pool);
-      else if (machine.isDraining || machine.phase === 'draining')
-        add(hasPodsToMove(snapshot, machine) ? this.#drains : this.#empties, machine.pool);
-    }
-  }
-
-  refusalOf({ machine, node, state, utilization }: Candidate): Refused | undefined {
-    const { pool } = machine;
-    const { limits } = state;
-    const staying = this.#staying.get(pool) ?? 0;
-    if (staying <= limits.min) {
-      const during = limits.schedule === undefined ? '' : ` during ${limits.schedule}`;
-      return {
-        code: 'NodePoolAtMinimum',
-        reason: `node ${node.name} is kept: pool ${pool} keeps at least ${formatCount(limits.min, 'machine')}${during} and has ${staying}`,
-        facts: { min: limits.min, machines: staying },
-      };
-    }
-    const isEmpty = utilization.pods === 0;
-    const inProgress = (isEmpty ? this.#empties : this.#drains).get(pool) ?? 0;
-    const max = isEmpty ? MAX_EMPTY_REMOVALS : state.pool.config.scaleDown.maxConcurrent;
-    if (inProgress < max) return undefined;
-    return {
-      code: 'NodePoolMaxConcurrent',
-      reason: `node ${node.name} waits: ${formatCount(inProgress, isEmpty ? 'empty machine' : 'machine')} of pool ${pool} ${inProgress === 1 ? 'is' : 'are'} being removed, at most ${max} at a time`,
-      facts: { inProgress, max },
-    };
-  }
-
-  use({ machine, utilization }: Candidate): void {
-    this.#staying.set(machine.pool, (this.#staying.get(machine.pool) ?? 0) - 1);
-    add(utilization.pods === 0 ? this.#empties : this.#drains, machine.pool);
-  }
-}
-
-function add(counts: Map<string, number>, name: string): void {
-  counts.set(name, (counts.get(name) ?? 0) + 1);
-}
-
-function hasPodsToMove(snapshot: Snapshot, { node }: ScalingMachine): boolean {
-  return node !== undefined && snapshot.podsOn(node.name).some((pod) => !isLeftOnNode(pod));
-}
-
 function hasNode(machine: ScalingMachine): machine is Machine {
   return machine.node !== undefined;
 }
@@ -470,25 +403,6 @@ function annotationRefusal({ name, annotations }: ScalingNode): Refused | undefi
   return undefined;
 }
 
-function utilizationRefusal({ node, state, utilization }: Candidate): Refused | undefined {
-  const { when, utilizationThreshold } = state.pool.config.scaleDown;
-  const { cpu, memory, value, pods } = utilization;
-  const facts = { cpuPercent: percentOf(cpu), memoryPercent: percentOf(memory), pods };
-  if (pods === 0) return undefined;
-  if (when === 'empty')
-    return {
-      code: 'NodeNotEmpty',
-      reason: `node ${node.name} has ${formatCount(pods, 'pod')}, and pool ${state.pool.config.name} removes only empty machines`,
-      facts,
-    };
-  if (value < utilizationThreshold) return undefined;
-  return {
-    code: 'NodeUtilized',
-    reason: `node ${node.name} is needed: ${describeUtilization(utilization)} requested, threshold ${percentOf(utilizationThreshold)} %`,
-    facts: { ...facts, thresholdPercent: percentOf(utilizationThreshold) },
-  };
-}
-
 function nowhereRefusal(node: string, { left }: DrainAttempt): Refused {
   const [first] = left.filter(isReal).toSorted(comparePods);
   if (first === undefined)
@@ -501,33 +415,6 @@ function nowhereRefusal(node: string, { left }: DrainAttempt): Refused {
     reason: `node ${node} is needed: pod ${podKey(first)}${others(left.length - 1)} would fit on no other node`,
     facts: { pod: podKey(first), pods: left.length },
   };
-}
-
-function others(count: number): string {
-  return count === 0 ? '' : ` and ${count} more`;
-}
-
-function drainReason(
-  { node, utilization }: Candidate,
-  {
-    planned,
-    unneededMs,
-  }: { readonly planned: readonly PlannedMove[]; readonly unneededMs: number },
-): string {
-  const since = `node ${node.name} has been unneeded for ${formatAge(unneededMs)}`;
-  if (utilization.pods === 0) return `${since}: it is empty`;
-  const targets = [...new Set(planned.map(({ to }) => to))].toSorted();
-  const named = targets.slice(0, 3).join(', ') + others(Math.max(0, targets.length - 3));
-  const fit = planned.length === 1 ? 'its pod fits on' : `its ${planned.length} pods fit on`;
-  return `${since}: ${describeUtilization(utilization)} requested, and ${fit} ${named}`;
-}
-
-function describeUtilization({ cpu, memory }: Utilization): string {
-  return `cpu ${percentOf(cpu)} % and memory ${percentOf(memory)} %`;
-}
-
-function percentOf(share: number): number {
-  return Math.round(share * 1_000) / 10;
 }
 
 function nameOf({ namespace, name, uid }: Pod): PlannedMove['pod'] {

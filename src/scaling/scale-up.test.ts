@@ -149,37 +149,41 @@ describe('scale-up', () => {
     const { plan } = decide(anInput({ pools, pods: pods(9, { cpu: '3' }) }));
     expect(created(plan).flatMap(({ machines }) => machines)).toHaveLength(2);
     expect(codes(plan)).toEqual(['PodWaitsForLimit', 'PoolBatchFull']);
+    expect(plan.nextAt).toBe(NOW + 1_000);
   });
 
   it.each([
-    [
-      'backs off',
-      { backoff: { until: NOW + MINUTE, message: 'no route' } },
-      'PoolBackedOff',
-      'pool workers backs off for 60s: no route',
-    ],
-    [
-      'is paused',
-      { pause: { message: 'by a person' } },
-      'PoolPaused',
-      'pool workers is paused until it is resumed: by a person',
-    ],
-    [
-      'has no VM id left',
-      { freeIdentities: { machines: 0, reason: 'no VM id is left in 1250-1300' } },
-      'PoolWithoutIdentity',
-      'pool workers refused: no VM id is left in 1250-1300',
-    ],
-  ] as const)('uses the next pool in the same decision when one %s', (_, over, code, reason) => {
-    const input = anInput({
-      pools: [aScalingPool({ priority: 10 }, over), aScalingPool({ name: 'other' })],
-      pods: pods(1),
-    });
-    expect(counts(input)).toEqual({ other: 1 });
-    const alone = decide(anInput({ pools: [aScalingPool({}, over)], pods: pods(1) })).plan;
-    expect(alone.steps).toEqual([]);
-    expect(alone.refusals).toContainEqual(expect.objectContaining({ code, reason }));
-  });
+    {
+      what: 'backs off',
+      over: { backoff: { until: NOW + MINUTE, message: 'no route' } },
+      code: 'PoolBackedOff',
+      reason: 'pool workers backs off for 60s: no route',
+    },
+    {
+      what: 'is paused',
+      over: { pause: { message: 'by a person' } },
+      code: 'PoolPaused',
+      reason: 'pool workers is paused until it is resumed: by a person',
+    },
+    {
+      what: 'has no VM id left',
+      over: { freeIdentities: { machines: 0, reason: 'no VM id is left in 1250-1300' } },
+      code: 'PoolWithoutIdentity',
+      reason: 'pool workers refused: no VM id is left in 1250-1300',
+    },
+  ] as const)(
+    'uses the next pool in the same decision when one $what',
+    ({ over, code, reason }) => {
+      const input = anInput({
+        pools: [aScalingPool({ priority: 10 }, over), aScalingPool({ name: 'other' })],
+        pods: pods(1),
+      });
+      expect(counts(input)).toEqual({ other: 1 });
+      const alone = decide(anInput({ pools: [aScalingPool({}, over)], pods: pods(1) })).plan;
+      expect(alone.steps).toEqual([]);
+      expect(alone.refusals).toContainEqual(expect.objectContaining({ code, reason }));
+    },
+  );
 
   it('waits after a scale-up when the pool is configured so, and says until when', () => {
     const pool = (ago: number) =>

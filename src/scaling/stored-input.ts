@@ -38,7 +38,8 @@ export function storeInput(input: ScalingInput, objects: ClusterObjects): Stored
   };
 }
 
-export function restoreInput({ cluster, version: _, ...rest }: StoredInput): ScalingInput {
+export function restoreInput(stored: StoredInput): ScalingInput {
+  const { cluster, version: _, ...rest } = stored;
   const { namespaces, storage = {}, ...objects } = cluster;
   const { capacityDrivers, ...volumes } = storage;
   const snapshot = Snapshot.of({

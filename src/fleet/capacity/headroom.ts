@@ -112,11 +112,10 @@ async function computeHeadroom(
 }
 
 /** What every region that was read has left for every pool, beside the machines that wait for a place. */
-export async function computeCapacity(
+async function computeCapacity(
   context: ReconcileContext,
-  known?: WaitingMachines,
+  waitingMachines: WaitingMachines,
 ): Promise<FleetCapacity> {
-  const waitingMachines = known ?? (await findWaiting(context));
   const pools = Object.values(context.settings.pools);
   const regions: RegionCapacity[] = [];
   for (const view of context.views.values()) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs for tests. A test sets only what matters to it.
 
-import { buildConfig } from '../../config/effective/config.ts';
-import { configSchema } from '../../config/schema/index.ts';
 import type { PoolConfig } from '../../config/types/index.ts';
+import { parsePoolConfig } from '../../config/types/testing/sample-pool.ts';
 import type { MachineId, MachineSize } from '../../model/machine.ts';
 import type { Pod } from '../../model/pod.ts';
 import { Snapshot } from '../../scheduling/index.ts';
@@ -29,26 +28,11 @@ export const GIB = 2 ** 30;
 
 /** A pool as it is written in the config, without the keys that do not matter to scaling. */
 export function aPoolConfig(file: Readonly<Record<string, unknown>> = {}): PoolConfig {
-  const parsed = configSchema.parse({
-    apiVersion: 'pvescaler.dev/v1alpha1',
-    proxmox: {},
-    sizes: {
-      small: { cpu: 2, memory: '4Gi', disk: '40Gi' },
-      large: { cpu: 8, memory: '16Gi', disk: '80Gi' },
-    },
-    pools: [
-      {
-        name: 'workers',
-        from: { netboot: {} },
-        join: 'none',
-        size: { cpu: 4, memory: '8Gi', disk: '40Gi' },
-        regions: ['lab'],
-        ...file,
-      },
-    ],
+  const pool = parsePoolConfig({
+    size: { cpu: 4, memory: '8Gi', disk: '40Gi' },
+    regions: ['lab'],
+    ...file,
   });
-  const [pool] = buildConfig(parsed, { home: '/', base: '/' }).pools;
-  if (pool === undefined) throw new Error('the config has no pool');
   return { ...pool, join: 'k3s', joins: true };
 }
 

@@ -2,6 +2,7 @@
 // A cluster that carries out plans on virtual time: machines become ready after a while, a simple scheduler binds pods,
 // evicted pods are created again. It checks that each step is allowed.
 
+import { coversPod } from '../../model/disruption-budget.ts';
 import type { MachineId } from '../../model/machine.ts';
 import type { Node } from '../../model/node.ts';
 import { type Pod, podKey } from '../../model/pod.ts';
@@ -81,6 +82,7 @@ export class ModelCluster {
     this.#memory = memory;
     const draining = plan.steps.filter((step): step is DrainStep => step.kind === 'drain');
     this.#checkDrains(input, draining);
+    this.#checkBudgets(input, draining);
     for (const step of plan.steps) {
       this.log.push(`${(this.now - NOW) / 1_000}s ${step.reason}`);
       if (step.kind === 'create') this.#create(step);
@@ -261,6 +263,20 @@ export class ModelCluster {
           throw new Error(`${name.name} does not fit on ${to}`);
         snapshot = withPod(snapshot, waiting, to);
       }
+    }
+  }
+
+  /** A budget that allows no disruption is not used; several nodes never use more than it allows. */
+  #checkBudgets(input: ScalingInput, steps: readonly DrainStep[]): void {
+    for (const budget of input.disruptionBudgets) {
+      const used = steps.map(
+        ({ node }) => input.snapshot.podsOn(node).filter((pod) => coversPod(budget, pod)).length,
+      );
+      const others = used.filter((count) => count > 0).slice(1);
+      const [first = 0] = used.filter((count) => count > 0);
+      const total = others.reduce((sum, count) => sum + count, Math.min(first, 1));
+      if (total > budget.disruptionsAllowed)
+        throw new Error(`budget ${budget.name} allows ${budget.disruptionsAllowed}, used ${total}`);
     }
   }
 
