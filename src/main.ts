@@ -146,7 +146,7 @@ async function connectProxmox(region: RegionConfig, { fence, meters }: ConnectOp
 
 async function connectKubernetes(
   cluster: Config['cluster'],
-  { meters, onBackgroundError }: ConnectOptions,
+  { meters, onBackgroundError, watch }: ConnectOptions,
 ): Promise<ConnectedCluster | undefined> {
   const { findConnectionSource, openKubernetesCluster } = await import('./kubernetes/index.ts');
   const source = await findConnectionSource({
@@ -177,8 +177,7 @@ async function connectKubernetes(
     random: systemRandom,
     namespace: cluster.namespace,
     instance: PROCESS_NAME,
-    // No feature of this release reads pods.
-    watchPods: false,
+    watch,
     ...(onBackgroundError !== undefined && { onError: onBackgroundError }),
     onWatchRestart: (resource, reason) =>
       meters?.add('pvescaler_kubernetes_watch_restarts_total', { resource, reason }),
@@ -220,8 +219,31 @@ async function startHealthServer({ listen: address, ...sources }: HealthServerOp
 }
 
 async function startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined> {
+  return options.config.mode === 'externalgrpc'
+    ? startGrpcServer(options)
+    : startStandalone(options);
+}
+
+async function startStandalone(options: FrontEndOptions): Promise<RunningFrontEnd | undefined> {
+  const { config, store, cluster, setDrainCheck } = options;
+  if (cluster === undefined) return undefined;
+  const { startAutoscaler } = await import('./autoscaler/index.ts');
+  const { pools, intervals, guards, autoscaler, pricing, gpu } = config;
+  const running = startAutoscaler({
+    ...options,
+    cluster,
+    journal: store.journal,
+    pools,
+    settings: { ...autoscaler, guards, pricing, gpuLabel: gpu.label },
+    scanMs: intervals.scanMs,
+    namespace: config.cluster.namespace,
+  });
+  setDrainCheck(running.checkDrain);
+  return running;
+}
+
+async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEnd> {
   const { config, fleet, clock, log, meters, signal, onRefresh } = options;
-  if (config.mode !== 'externalgrpc') return undefined;
   const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
   const { listen, tls, insecure, expander } = config.grpc;
   const workerOptions: GrpcServerOptions = {

@@ -54,9 +54,13 @@ async function write(response: ServerResponse, event: object): Promise<void> {
 
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://bench.example');
-  const kind = url.pathname.endsWith('/nodes') ? 'nodes' : 'pods';
+  const kind = (['nodes', 'pods'] as const).find((one) => url.pathname.endsWith(`/${one}`));
   response.setHeader('content-type', 'application/json');
-  if (url.searchParams.get('watch') === '1') {
+  if (kind === undefined) {
+    // The other collections are empty and do not change.
+    if (url.searchParams.get('watch') === '1') response.flushHeaders();
+    else response.end(JSON.stringify({ metadata: { resourceVersion: '1' }, items: [] }));
+  } else if (url.searchParams.get('watch') === '1') {
     response.flushHeaders();
     stream(kind, response).catch(() => response.destroy());
   } else {

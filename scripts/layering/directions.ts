@@ -37,7 +37,10 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   placement: { imports: ['model'], pure: true, packages: ['ip-address'] },
   bootstrap: { imports: ['model'], pure: true, packages: ['yaml'] },
   pools: { imports: ['model', 'bootstrap', 'config/types'], pure: true },
-  scaling: { imports: ['model', 'scheduling', 'placement', 'bootstrap'], pure: true },
+  scaling: {
+    imports: ['model', 'scheduling', 'placement', 'bootstrap', 'pools', 'config/types'],
+    pure: true,
+  },
   ports: { imports: ['model'], open: 'every-file' },
   // The engine, in layers: each imports only the ones before it.
   fleet: { imports: [...FLEET_BASE, 'fleet/requests', ...FLEET_LAYERS] },
@@ -70,7 +73,20 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   certs: { imports: ['ports'] },
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
   serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
-  cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve', 'certs'] },
+  // Commands that explain a decision make one.
+  cli: {
+    imports: [
+      'model',
+      'scaling',
+      'ports',
+      'fleet',
+      'autoscaler',
+      'config',
+      'setup',
+      'serve',
+      'certs',
+    ],
+  },
   'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
 };

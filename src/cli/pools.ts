@@ -102,7 +102,7 @@ function render(
 }
 
 function remark(pool: PoolStatus, waiting: string | undefined): string {
-  const { name, nodeGroups, missing, lost, backoff } = pool;
+  const { name, nodeGroups, missing, lost, backoff, pause } = pool;
   const remarks = [
     ...(nodeGroups.length === 0
       ? []
@@ -115,6 +115,7 @@ function remark(pool: PoolStatus, waiting: string | undefined): string {
       : [
           `${formatCount(lost.machines.length, 'machine')} ${lost.machines.length === 1 ? 'seems lost and is' : 'seem lost and are'} kept: see pool confirm-lost ${name} --dry-run`,
         ]),
+    ...(pause === undefined ? [] : [`paused (pool resume ${name} ends it): ${pause.reason}`]),
     ...(backoff === undefined ? [] : [`backing off: ${backoff.message}`]),
     ...(waiting === undefined ? [] : [waiting]),
   ];

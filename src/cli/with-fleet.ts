@@ -8,6 +8,8 @@ import type { CommandHost } from './context.ts';
 interface FleetUse {
   readonly access: OpenOptions['access'];
   readonly adjust?: (settings: FleetSettings) => FleetSettings;
+  /** Which objects of the cluster are watched. Default: Nodes. */
+  readonly watch?: 'nodes' | 'all';
 }
 
 export async function withFleet(
@@ -20,6 +22,7 @@ export async function withFleet(
   const open = await openFleet(host.context, result.config, {
     access: work.access,
     adjust: work.adjust,
+    watch: work.watch,
     warn: (warning) => host.context.err(`warning: ${warning}\n`),
   });
   try {

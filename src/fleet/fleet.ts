@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
+import type { PoolPause } from '../model/pool.ts';
 import type { PoolLimits } from '../pools/index.ts';
-import { CapacityForecast, type ForecastReader } from './capacity/capacity-forecast.ts';
+import { LostLeadership } from '../ports/errors.ts';
+import {
+  CapacityForecast,
+  type FleetCapacity,
+  type ForecastReader,
+} from './capacity/capacity-forecast.ts';
 import { isBefore } from './context/driver-lease.ts';
 import type { FleetOptions } from './context/options.ts';
 import { CallsInProgress } from './driver/calls-in-progress.ts';
@@ -16,6 +22,7 @@ import {
   type VmDecisionRequest,
 } from './recovery/decide-vm.ts';
 import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
+import { readCapacity } from './recovery/read-capacity.ts';
 import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';
 import { readMemberHealth } from './requests/member-health.ts';
 import { type FleetStatus, readStatus, type StatusOptions } from './requests/status.ts';
@@ -25,6 +32,14 @@ export interface Fleet extends FleetClient {
   readonly poolLimits: Readonly<Record<string, PoolLimits>>;
   /** What the last passes of this process read. */
   readonly forecast: ForecastReader & Pick<CapacityForecast, 'report' | 'onChange'>;
+  /** What the hosts had left in the last pass of this process; undefined when it does not drive. */
+  capacity(): FleetCapacity | undefined;
+  /** Reads what the hosts have left, whichever process drives. Throws the error of a region that cannot be read. */
+  readCapacity(): Promise<ForecastReader & { readonly capacity: FleetCapacity | undefined }>;
+  /** The lease that this process drives with; undefined when another process drives. */
+  driverLease(): Lease | undefined;
+  /** Pauses the requests of the autoscaler for a pool. Throws LostLeadership when another process drives. */
+  pausePool(pool: string, pause: PoolPause): Promise<void>;
   status(options?: StatusOptions): Promise<FleetStatus>;
   /** Lists what has lost its counterpart, from Proxmox and the records; changes nothing. */
   orphans(): Promise<readonly Orphan[]>;
@@ -65,6 +80,10 @@ export function createFleet(options: FleetOptions): Fleet {
       ]),
     ),
     forecast,
+    capacity: () => forecast.capacity,
+    readCapacity: () => readCapacity(options, cache),
+    driverLease: () => forecast.driverLease,
+    pausePool: (pool, pause) => pausePool(cache, pool, { pause, lease: forecast.driverLease }),
     status: (statusOptions) => readStatus(options, cache, statusOptions),
     orphans: () => listOrphans(options, cache),
     planVmDecision: (request) => planVmDecision(options, cache, request),
@@ -81,4 +100,17 @@ export function createFleet(options: FleetOptions): Fleet {
     },
     runDriver: (driver) => runDriver({ ...engine, minimumDelay: driver.minimumDelay }, driver),
   };
+}
+
+function pausePool(
+  cache: RecordCache,
+  pool: string,
+  { pause, lease }: { readonly pause: PoolPause; readonly lease: Lease | undefined },
+): Promise<void> {
+  return cache.runPoolChange(async () => {
+    if (lease === undefined)
+      throw new LostLeadership('LEASE_LOST', `pool ${pool} is not paused: another process drives`);
+    const state = cache.pools.get(pool) ?? { pool, allocatable: {} };
+    await cache.pools.put(pool, { ...state, pause }, { fence: lease });
+  });
 }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: machines, their lifecycle, and the driver that reconciles them. See README.md. Start reading at
 // driver/reconcile-pass.ts, then machine/reconcile-machine.ts.
-export type { ForecastReader, ForecastReport, Headroom } from './capacity/capacity-forecast.ts';
+export type {
+  FleetCapacity,
+  ForecastReader,
+  ForecastReport,
+  Headroom,
+  RegionCapacity,
+} from './capacity/capacity-forecast.ts';
 export { ReportedForecast } from './capacity/reported-forecast.ts';
 export { DriverRegistry } from './context/driver-lease.ts';
 export type { JoinSettings, TokenSettings } from './context/join-settings.ts';

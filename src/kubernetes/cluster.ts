@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { accepted, type Parsed } from '../model/parsed.ts';
 import type { Pod } from '../model/pod.ts';
 import type { PodSource } from '../model/pod-source.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -10,6 +11,7 @@ import type {
   ClaimRef,
   Cluster,
   ClusterCallOptions,
+  ClusterChanges,
   ClusterEvent,
   ClusterLease,
   ClusterLeaseRequest,
@@ -41,6 +43,9 @@ import { parsePod } from './parse-pod.ts';
 import { translateStatus } from './status.ts';
 import { ClusterCache } from './watch/cluster-cache.ts';
 import { Reflector } from './watch/reflector.ts';
+import { type CreateReflector, createWorkloadReflectors } from './workload-collections.ts';
+
+type ChangeKind = Parameters<ClusterCache['notifyChange']>[0];
 
 export interface KubernetesClusterOptions {
   /** Adds the credentials itself. */
@@ -55,11 +60,11 @@ export interface KubernetesClusterOptions {
   readonly namespace?: string;
   /** `reportingInstance` of Events. */
   readonly instance?: string;
-  /** False saves the memory of all pods when the caller needs none. Default true. */
-  readonly watchPods?: boolean;
+  /** `nodes` saves the memory of all other objects when the caller needs none. Default `all`. */
+  readonly watch?: 'nodes' | 'all';
   /** Receives errors of background work, which no call can reject with. */
   readonly onError?: (error: PvescalerError) => void;
-  /** Called when a watch of a collection (`nodes`, `pods`) has ended and the next one begins. */
+  /** Called when a watch of a collection (`nodes`, `pods`, …) has ended and the next one begins. */
   readonly onWatchRestart?: (resource: string, reason: string) => void;
   /** Limit for every request except watches. */
   readonly requestTimeoutMs?: number;
@@ -98,12 +103,11 @@ export class KubernetesCluster implements Cluster {
     const instance = options.instance ?? 'pvescaler';
     this.#events = new EventRecorder({ api: this.#api, clock, random, instance, onError });
     this.#cache = new ClusterCache({
-      nodes: this.#createReflector<ClusterNode>('/api/v1/nodes', (object: NodeObject) =>
-        parseNode(object),
+      nodes: this.#createReflector<ClusterNode>(
+        { kind: 'node', path: '/api/v1/nodes' },
+        (object: NodeObject) => accepted(parseNode(object)),
       ),
-      ...(options.watchPods !== false && {
-        pods: this.#createReflector<Pod>('/api/v1/pods', (object) => this.#parsePod(object)),
-      }),
+      ...(options.watch !== 'nodes' && { others: this.#createOtherReflectors() }),
     });
     this.#cache.start();
   }
@@ -127,6 +131,10 @@ export class KubernetesCluster implements Cluster {
 
   view(): Promise<ClusterView> {
     return this.#cache.view();
+  }
+
+  changesSince(revision: number): Promise<ClusterChanges | undefined> {
+    return this.#cache.changesSince(revision);
   }
 
   refresh(options?: ClusterCallOptions): Promise<ClusterView> {
@@ -227,15 +235,30 @@ export class KubernetesCluster implements Cluster {
     return work(signal);
   }
 
-  #createReflector<T>(path: string, parse: (object: ApiObject) => T | undefined): Reflector<T> {
+  #createOtherReflectors() {
+    const pods = this.#createReflector<Pod>(
+      { kind: 'pod', path: '/api/v1/pods' },
+      (object: PodSource) => parsePod(object, this.#interner),
+    );
+    const create: CreateReflector = (path, parse) =>
+      this.#createReflector({ kind: 'workload', path }, parse);
+    return { pods, workloads: createWorkloadReflectors(create, this.#interner) };
+  }
+
+  #createReflector<T>(
+    { kind, path }: { readonly kind: ChangeKind; readonly path: string },
+    parse: (source: never) => Parsed<T | undefined>,
+  ): Reflector<T> {
     const { clock, random, pageSize, watchSeconds } = this.#options;
     return new Reflector<T>({
       api: this.#api,
       clock,
       random,
       path,
-      parse,
-      onChange: () => this.#cache.notifyChange(),
+      // The API server has validated the object, and the path determines its type.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
+      parse: (object) => this.#reportInvalid(parse(object as never)),
+      onChange: (keys) => this.#cache.notifyChange(kind, keys),
       onError: (error) => this.#options.onError?.(error),
       onRestart: (reason) => this.#options.onWatchRestart?.(path.split('/').at(-1) ?? '', reason),
       ...(pageSize !== undefined && { pageSize }),
@@ -243,10 +266,9 @@ export class KubernetesCluster implements Cluster {
     });
   }
 
-  #parsePod(object: PodSource): Pod | undefined {
-    const pod = parsePod(object, this.#interner);
-    if (pod.ok) return pod.value;
-    this.#options.onError?.(new Bug('UNEXPECTED_ANSWER', pod.problem));
+  #reportInvalid<T>(parsed: Parsed<T | undefined>): T | undefined {
+    if (parsed.ok) return parsed.value;
+    this.#options.onError?.(new Bug('UNEXPECTED_ANSWER', parsed.problem));
     return undefined;
   }
 

@@ -50,6 +50,7 @@ export interface NodeObject extends ApiObject {
     readonly conditions?: readonly NodeCondition[] | null;
     readonly addresses?: readonly { readonly type: string; readonly address: string }[] | null;
     readonly nodeInfo?: { readonly systemUUID?: string };
+    readonly declaredFeatures?: readonly string[] | null;
   };
 }
 

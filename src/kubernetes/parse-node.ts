@@ -17,8 +17,17 @@ export function parseNode({ metadata, spec = {}, status = {} }: NodeObject): Clu
     unschedulable: spec.unschedulable ?? false,
     taints: parseTaints(spec.taints ?? []),
     addresses: parseAddresses(status.addresses),
+    ...parseResources(status),
+  };
+}
+
+function parseResources(
+  status: NonNullable<NodeObject['status']>,
+): Pick<ClusterNode, 'capacity' | 'allocatable' | 'declaredFeatures'> {
+  return {
     capacity: status.capacity ?? {},
     allocatable: status.allocatable ?? {},
+    declaredFeatures: status.declaredFeatures ?? [],
   };
 }
 

@@ -19,6 +19,7 @@ function internFields(pod: Pod, interner: Interner): Pod {
     nodeName: interner.internText(pod.nodeName),
     labels: interner.intern(pod.labels),
     ...(pod.controller && { controller: interner.intern(pod.controller) }),
+    ...(pod.eviction && { eviction: interner.intern(pod.eviction) }),
     requests: interner.intern(pod.requests),
     held: interner.intern(pod.held),
     tolerations: interner.intern(pod.tolerations),

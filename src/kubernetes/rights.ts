@@ -21,6 +21,14 @@ export interface Right {
   readonly why: string;
 }
 
+const WATCHING = ['list', 'watch'] as const;
+const STORAGE_RESOURCES = [
+  'storageclasses',
+  'csinodes',
+  'csidrivers',
+  'csistoragecapacities',
+] as const;
+
 export const RIGHTS: readonly Right[] = [
   {
     group: '',
@@ -53,6 +61,48 @@ export const RIGHTS: readonly Right[] = [
     verbs: ['get', 'list', 'watch'],
     why: 'to know which pods run on which node and which are pending',
   },
+  {
+    group: '',
+    resource: 'namespaces',
+    verbs: WATCHING,
+    why: 'to match pods by the labels of their namespaces, as the scheduler does (mode standalone)',
+  },
+  {
+    group: 'apps',
+    resource: 'daemonsets',
+    verbs: WATCHING,
+    why: 'to know which DaemonSet pods a new node will run (mode standalone)',
+  },
+  {
+    group: 'policy',
+    resource: 'poddisruptionbudgets',
+    verbs: WATCHING,
+    why: 'to choose nodes whose pods may be evicted (mode standalone)',
+  },
+  {
+    group: '',
+    resource: 'persistentvolumes',
+    verbs: WATCHING,
+    why: 'to know on which nodes a pod with volumes can run (mode standalone)',
+  },
+  {
+    group: '',
+    resource: 'persistentvolumeclaims',
+    verbs: WATCHING,
+    why: 'to know which volumes a pod uses (mode standalone)',
+  },
+  {
+    group: 'storage.k8s.io',
+    resource: 'volumeattachments',
+    verbs: ['watch'],
+    why: 'to count the volumes that are attached to a node (mode standalone)',
+  },
+  ...STORAGE_RESOURCES.map((resource) => ({
+    group: 'storage.k8s.io',
+    resource,
+    verbs: WATCHING,
+    why: 'to simulate volume binding and attach limits, as the scheduler does (mode standalone)',
+  })),
   {
     group: '',
     resource: 'pods/eviction',

@@ -2,7 +2,7 @@
 // An intent is a request to the fleet. A front end records it in one atomic write before it returns; the driver
 // carries it out. The intent contains the machine ids, so that carrying it out twice creates nothing twice.
 
-import type { MachineId, MachineSize } from './machine.ts';
+import type { HostRef, MachineId, MachineSize } from './machine.ts';
 
 /** Requester of the standalone autoscaler. Its drains are simulated again before the first eviction. */
 export const AUTOSCALER = 'autoscaler';
@@ -23,6 +23,8 @@ export interface CreateIntent extends IntentCommon {
   readonly kind: 'create';
   readonly machines: readonly MachineId[];
   readonly size: MachineSize;
+  /** The only host that the machines may be placed on; absent: any host of the pool. */
+  readonly host?: HostRef;
 }
 
 export interface DeleteIntent extends IntentCommon {
@@ -49,6 +51,13 @@ export interface CancelDrainIntent extends IntentCommon {
 /** Cancels creations that have not created anything yet. Never removes an existing VM. */
 export interface CancelIntent extends IntentCommon {
   readonly kind: 'cancel';
+  readonly machines: readonly MachineId[];
+}
+
+/** Ends the pause of a pool. */
+export interface ResumeIntent extends IntentCommon {
+  readonly kind: 'resume';
+  /** Empty: the intent is about the pool. */
   readonly machines: readonly MachineId[];
 }
 
@@ -80,7 +89,7 @@ export type MachineIntent =
   | DrainIntent
   | CancelDrainIntent
   | CancelIntent;
-export type Intent = MachineIntent | VmIntent;
+export type Intent = MachineIntent | VmIntent | ResumeIntent;
 
 export function isVmIntent(intent: Intent): intent is VmIntent {
   return intent.kind === 'adopt' || intent.kind === 'forget';

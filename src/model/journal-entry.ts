@@ -5,6 +5,8 @@ export interface JournalSubject {
   readonly pool?: string;
   readonly machine?: string;
   readonly node?: string;
+  /** `namespace/name`. */
+  readonly pod?: string;
   readonly host?: string;
   readonly region?: string;
 }

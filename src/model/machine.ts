@@ -72,6 +72,12 @@ export interface MachineSize {
   readonly diskBytes: number;
 }
 
+/** A host of a region. */
+export interface HostRef {
+  readonly region: string;
+  readonly host: string;
+}
+
 /** Decided once by placement, and recorded before the first call to Proxmox. */
 export interface Placement {
   readonly region: string;
@@ -132,6 +138,8 @@ export interface Machine {
   /** The intent that requested it. Absent for a machine adopted from Proxmox after the database was lost. */
   readonly intent?: string;
   readonly size: MachineSize;
+  /** The only host it may be placed on; absent: any host of the pool. */
+  readonly requiredHost?: HostRef;
   readonly placement?: Placement;
   /** When it was placed. The provision timeout counts from here, so that waiting for capacity does not count. */
   readonly placedAt?: number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Node, reduced to what the scheduler reads.
 
-import type { Labels } from './labels.ts';
+import { formatLabels, type Labels } from './labels.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 import { parseResources, type Resources } from './resources.ts';
 import { checkTaint, type Taint, type TaintSource } from './taints.ts';
@@ -16,6 +16,23 @@ export interface Node {
   readonly allocatable: Resources;
   /** Features of its kubelet and runtime that pods may require. */
   readonly declaredFeatures: readonly string[];
+}
+
+/** Whether the scheduler sees no difference. */
+export function isSameNode(one: Node, other: Node): boolean {
+  return one === other || JSON.stringify(comparable(one)) === JSON.stringify(comparable(other));
+}
+
+/** Labels in the order of their names, because their order in an object means nothing. */
+function comparable({ labels, ...rest }: Node): unknown {
+  return [
+    formatLabels(labels),
+    rest.name,
+    rest.taints,
+    rest.isUnschedulable,
+    rest.allocatable,
+    rest.declaredFeatures,
+  ];
 }
 
 /** A Node object of the Kubernetes API. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { isDaemonSetPod, podKey } from './pod.ts';
 import { podFromKubernetes } from './pod-from-kubernetes.ts';
 import type { PodSource } from './pod-source.ts';
+import type { PodVolumeSource } from './pod-volume.ts';
 
 function read(
   source: PodSource,
@@ -21,6 +22,7 @@ describe('podFromKubernetes', () => {
       labels: {},
       isMirror: false,
       isTerminating: false,
+      createdAt: 0,
       nodeName: '',
       nominatedNodeName: '',
       isFinished: false,
@@ -39,6 +41,30 @@ describe('podFromKubernetes', () => {
       requiredFeatures: [],
       resourceClaims: [],
     });
+  });
+
+  test('reads what speaks against evicting the pod', () => {
+    const hints = (annotations: Record<string, string>, volumes: PodVolumeSource[] = []) =>
+      read({ metadata: { annotations }, spec: { volumes } }).eviction;
+    const prefix = 'cluster-autoscaler.kubernetes.io';
+    const disk = { name: 'scratch', emptyDir: {} };
+    const memory = { name: 'shm', emptyDir: { medium: 'Memory' } };
+    const host = { name: 'run', hostPath: { path: '/run' } };
+    expect(hints({})).toBeUndefined();
+    expect(hints({ [`${prefix}/safe-to-evict`]: 'true' })).toEqual({ safeToEvict: true });
+    expect(hints({ [`${prefix}/safe-to-evict`]: 'false' })).toEqual({ safeToEvict: false });
+    expect(hints({ [`${prefix}/safe-to-evict`]: 'maybe' })).toBeUndefined();
+    expect(hints({ 'karpenter.sh/do-not-disrupt': 'true' })).toEqual({ doNotDisrupt: true });
+    expect(hints({ 'karpenter.sh/do-not-disrupt': 'false' })).toBeUndefined();
+    expect(hints({}, [disk, memory, host])).toEqual({ localVolumes: ['scratch', 'run'] });
+    const safe = { [`${prefix}/safe-to-evict-local-volumes`]: 'scratch,run' };
+    expect(hints(safe, [disk, host])).toBeUndefined();
+    expect(hints(safe, [disk, { name: 'data', emptyDir: {} }])).toEqual({ localVolumes: ['data'] });
+  });
+
+  test('reads when the pod was created', () => {
+    const creationTimestamp = '2026-01-02T03:04:05Z';
+    expect(read({ metadata: { creationTimestamp } }).createdAt).toBe(Date.parse(creationTimestamp));
   });
 
   test('infers the node features that the pod requires', () => {

@@ -2,9 +2,10 @@
 // Converts a Pod object: keeps the fields that decide where it can run, and refuses invalid values.
 
 import { type HostPort, readHostPort } from './host-port.ts';
+import type { Labels } from './labels.ts';
 import { parseNodeSelectorTerm, readNodeSelector } from './node-selector.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
-import type { Pod, PreferredNodes } from './pod.ts';
+import type { EvictionHints, Pod, PreferredNodes } from './pod.ts';
 import {
   type PodAffinityTerm,
   type PodAffinityTermSource,
@@ -13,11 +14,14 @@ import {
 } from './pod-affinity.ts';
 import { isSidecar, podHeldResources, podRequests } from './pod-requests.ts';
 import type { PodAffinitySource, PodSource, PodSpecSource } from './pod-source.ts';
-import { readPodVolume } from './pod-volume.ts';
+import { isLocalVolume, readPodVolume } from './pod-volume.ts';
 import { parseToleration } from './taints.ts';
 import { isHardConstraint, parseSpreadConstraint } from './topology-spread.ts';
 
 const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+const SAFE_TO_EVICT_ANNOTATION = 'cluster-autoscaler.kubernetes.io/safe-to-evict';
+const SAFE_VOLUMES_ANNOTATION = 'cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes';
+const DO_NOT_DISRUPT_ANNOTATION = 'karpenter.sh/do-not-disrupt';
 
 export function podFromKubernetes(source: PodSource): Parsed<Pod> {
   const name = source.metadata.name ?? '';
@@ -28,10 +32,19 @@ export function podFromKubernetes(source: PodSource): Parsed<Pod> {
 
 type PodIdentity = Pick<
   Pod,
-  'name' | 'namespace' | 'uid' | 'labels' | 'controller' | 'isMirror' | 'isTerminating'
+  | 'name'
+  | 'namespace'
+  | 'uid'
+  | 'labels'
+  | 'controller'
+  | 'isMirror'
+  | 'isTerminating'
+  | 'createdAt'
+  | 'eviction'
 >;
 
-function readIdentity({ metadata }: PodSource): PodIdentity {
+function readIdentity(source: PodSource): PodIdentity {
+  const { metadata } = source;
   const owner = metadata.ownerReferences?.find((one) => one.controller === true);
   return {
     name: metadata.name ?? '',
@@ -41,7 +54,32 @@ function readIdentity({ metadata }: PodSource): PodIdentity {
     ...(owner && { controller: { kind: owner.kind, name: owner.name, uid: owner.uid } }),
     isMirror: Object.hasOwn(metadata.annotations ?? {}, MIRROR_ANNOTATION),
     isTerminating: Boolean(metadata.deletionTimestamp),
+    ...readLifetime(source),
   };
+}
+
+function readLifetime({ metadata, spec }: PodSource): Pick<Pod, 'createdAt' | 'eviction'> {
+  const eviction = readEvictionHints(metadata.annotations ?? {}, spec?.volumes ?? []);
+  const createdAt = Date.parse(metadata.creationTimestamp ?? '') || 0;
+  return { createdAt, ...(eviction && { eviction }) };
+}
+
+function readEvictionHints(
+  annotations: Labels,
+  volumes: NonNullable<PodSpecSource['volumes']>,
+): EvictionHints | undefined {
+  const safeToEvict = annotations[SAFE_TO_EVICT_ANNOTATION];
+  const isSet = safeToEvict === 'true' || safeToEvict === 'false';
+  const safeVolumes = annotations[SAFE_VOLUMES_ANNOTATION]?.split(',') ?? [];
+  const localVolumes = volumes
+    .filter((volume) => isLocalVolume(volume) && !safeVolumes.includes(volume.name))
+    .map(({ name }) => name);
+  const hints: EvictionHints = {
+    ...(isSet && { safeToEvict: safeToEvict === 'true' }),
+    ...(annotations[DO_NOT_DISRUPT_ANNOTATION] === 'true' && { doNotDisrupt: true as const }),
+    ...(localVolumes.length > 0 && { localVolumes }),
+  };
+  return Object.keys(hints).length === 0 ? undefined : hints;
 }
 
 type PodState = Pick<Pod, 'nodeName' | 'nominatedNodeName' | 'isFinished' | 'isGated' | 'priority'>;

@@ -86,6 +86,7 @@ export interface PodSource {
     readonly uid?: string | null;
     readonly labels?: Labels | null;
     readonly annotations?: Labels | null;
+    readonly creationTimestamp?: string | null;
     readonly deletionTimestamp?: string | null;
     readonly ownerReferences?:
       | readonly {

@@ -14,6 +14,8 @@ export interface PodVolumeSource extends InTreeDiskSource {
   readonly name: string;
   readonly persistentVolumeClaim?: { readonly claimName?: string | null } | null;
   readonly ephemeral?: unknown;
+  readonly hostPath?: unknown;
+  readonly emptyDir?: { readonly medium?: string | null } | null;
 }
 
 /** Returns undefined for a volume that every node supports, such as a ConfigMap or an emptyDir. */
@@ -27,4 +29,10 @@ export function readPodVolume(source: PodVolumeSource, podName: string): PodVolu
   }
   const disk = readInTreeDisk(source);
   return disk === undefined ? undefined : { kind: 'disk', disk };
+}
+
+/** Whether its data is on the disk of the node, and lost with it. An emptyDir in memory is not. */
+export function isLocalVolume({ hostPath, emptyDir }: PodVolumeSource): boolean {
+  if (hostPath !== null && hostPath !== undefined) return true;
+  return emptyDir !== null && emptyDir !== undefined && emptyDir.medium !== 'Memory';
 }

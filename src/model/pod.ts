@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Pod, reduced to what the scheduler reads: requests, tolerations, affinity, volumes.
+// A Pod, reduced to what the scheduler reads (requests, tolerations, affinity, volumes) and what decides whether it may
+// be evicted.
 
 import type { HostPort } from './host-port.ts';
 import type { Labels } from './labels.ts';
@@ -21,6 +22,16 @@ export interface PreferredNodes {
   readonly term: NodeSelectorTerm;
 }
 
+/** What speaks against evicting a pod, beside its controller and its disruption budgets. */
+export interface EvictionHints {
+  /** Annotation `cluster-autoscaler.kubernetes.io/safe-to-evict`; absent: not set. */
+  readonly safeToEvict?: boolean;
+  /** Annotation `karpenter.sh/do-not-disrupt: "true"`. */
+  readonly doNotDisrupt?: true;
+  /** Names of volumes on the node's disk that no annotation calls safe to lose. */
+  readonly localVolumes?: readonly string[];
+}
+
 export interface Pod {
   readonly name: string;
   readonly namespace: string;
@@ -29,6 +40,10 @@ export interface Pod {
   readonly controller?: Controller;
   /** The mirror pod of a static pod: it exists as long as its node. */
   readonly isMirror: boolean;
+  /** Wall clock; 0 if it is unknown. */
+  readonly createdAt: number;
+  /** Absent: none, as of most pods. */
+  readonly eviction?: EvictionHints;
 
   /** The node it runs on, or the only node it may run on. Empty: not decided. */
   readonly nodeName: string;
@@ -65,6 +80,17 @@ export interface Pod {
 
 export function podKey(pod: { readonly namespace: string; readonly name: string }): string {
   return `${pod.namespace}/${pod.name}`;
+}
+
+/** Whether the pods are equal in every field. Cheap for pods whose equal fields are the same objects. */
+export function isSamePod(one: Pod, other: Pod): boolean {
+  if (one === other) return true;
+  const fields = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...fields].every((field) => {
+    const left: unknown = Reflect.get(one, field);
+    const right: unknown = Reflect.get(other, field);
+    return left === right || JSON.stringify(left) === JSON.stringify(right);
+  });
 }
 
 /** A pod of a DaemonSet. It does not need another node when its node is removed. */

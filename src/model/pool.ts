@@ -29,8 +29,17 @@ export interface LostMachines {
   readonly machines: readonly MachineId[];
 }
 
+/** The autoscaler requests no machine of the pool: its last machines did not help. */
+export interface PoolPause {
+  readonly since: number;
+  /** Wall clock. */
+  readonly until: number;
+  readonly reason: string;
+}
+
 export interface PoolState {
   readonly pool: string;
+  readonly pause?: PoolPause;
   readonly backoff?: PoolBackoff;
   readonly lost?: LostMachines;
   /** Keyed by `<cpu>x<memory bytes>x<disk bytes>`. */

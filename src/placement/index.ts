@@ -15,7 +15,13 @@ export {
   type FamilyRule,
 } from './addresses/choose-addresses.ts';
 export { COOL_DOWN_MS } from './cool-down.ts';
-export { chooseHost, countFreeSlots, type FreeSlots } from './hosts/choose-host.ts';
+export {
+  chooseHost,
+  countFreeSlots,
+  type FreeSlots,
+  type HostHeadroom,
+  listHeadrooms,
+} from './hosts/choose-host.ts';
 export type {
   HostDecision,
   HostFilter,

@@ -13,5 +13,11 @@ export {
   type PoolLimits,
 } from './limits.ts';
 export { type NodeGroup, nodeGroupsOf } from './node-groups.ts';
-export { describeDifference, sizeKey } from './resources.ts';
+export {
+  describeDifference,
+  type ReservedModel,
+  reservedModel,
+  sizeKey,
+  sizeOfKey,
+} from './resources.ts';
 export { INSTANCE_TYPE_LABEL, type TemplateNode, templateNode } from './template-node.ts';

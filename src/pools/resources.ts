@@ -66,6 +66,58 @@ function computedAllocatable(pool: SizedNode): NodeResources {
   };
 }
 
+export interface ReservedModel {
+  readonly fixed: Omit<NodeResources, 'pods'>;
+  readonly share: { readonly memoryBytes: number; readonly ephemeralStorageBytes: number };
+}
+
+/**
+ * The part of a machine of any size that pods cannot request: a fixed amount, and a share of the size. Learned values of
+ * joined nodes add what the computed ones lack. Rounded up: a machine never offers less than this model promises.
+ */
+export function reservedModel(
+  pool: SizedNode,
+  learned: readonly { readonly size: MachineSize; readonly allocatable: LearnedAllocatable }[],
+): ReservedModel {
+  const { kubeReserved: kube, systemReserved: system, evictionThreshold } = pool.capacity;
+  const missing = (name: keyof ReservedModel['fixed']) =>
+    Math.max(
+      0,
+      ...learned.map(({ size, allocatable }) => {
+        const sized = { ...pool, size };
+        return computedAllocatable(sized)[name] - expectedAllocatable(sized, allocatable)[name];
+      }),
+    );
+  return {
+    fixed: {
+      cpuMilli: kube.cpuMilli + system.cpuMilli + missing('cpuMilli'),
+      memoryBytes:
+        GUEST_FIXED_BYTES +
+        kube.memoryBytes +
+        system.memoryBytes +
+        evictionThreshold.memoryBytes +
+        missing('memoryBytes') +
+        ROUNDING_BYTES,
+      ephemeralStorageBytes:
+        kube.diskBytes + system.diskBytes + missing('ephemeralStorageBytes') + ROUNDING_BYTES,
+    },
+    share: {
+      memoryBytes: 1 / GUEST_SHARE,
+      ephemeralStorageBytes: 1 - DISK_SHARE * (1 - evictionThreshold.diskPercentage / 100),
+    },
+  };
+}
+
+/** Amounts of memory are reported in KiB. */
+const ROUNDING_BYTES = 1_024;
+
+/** The size that `sizeKey` made the key from. */
+export function sizeOfKey(key: string): MachineSize | undefined {
+  const [cpu, memoryBytes, diskBytes] = key.split('x').map(Number);
+  if (cpu === undefined || memoryBytes === undefined || diskBytes === undefined) return undefined;
+  return { cpu, memoryBytes, diskBytes };
+}
+
 /**
  * Learned values, where known: a kubelet that has just started reports no disk until it has measured it, and a pod that
  * requests disk would never be scheduled to the pool.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { DaemonSet } from '../model/daemon-set.ts';
+import type { DisruptionBudget } from '../model/disruption-budget.ts';
+import type { Labels } from '../model/labels.ts';
 import type { Lease } from '../model/lease.ts';
 import type { Pod } from '../model/pod.ts';
+import type { StorageObjects } from '../model/storage-objects.ts';
 import type { Taint } from '../model/taints.ts';
 import type { Clock } from './clock.ts';
 
@@ -31,6 +35,8 @@ export interface ClusterNode {
   /** Quantities as Kubernetes writes them. */
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
+  /** Features of its kubelet and runtime that pods may require. */
+  readonly declaredFeatures: readonly string[];
 }
 
 export interface DeclaredKeys {
@@ -38,10 +44,21 @@ export interface DeclaredKeys {
   readonly annotations: readonly string[];
 }
 
+/** What decides, beside Nodes and Pods, where pods can run and which of them may be evicted. */
+export interface WorkloadObjects {
+  readonly daemonSets: readonly DaemonSet[];
+  readonly disruptionBudgets: readonly DisruptionBudget[];
+  /** Labels of namespaces by name. */
+  readonly namespaces: ReadonlyMap<string, Labels>;
+  readonly storage: StorageObjects;
+}
+
 export interface ClusterView {
   readonly nodes: readonly ClusterNode[];
   /** Includes finished pods; empty when the adapter does not watch pods. */
   readonly pods: readonly Pod[];
+  /** Absent when the adapter does not watch them. The same object until one of them changes. */
+  readonly workloads?: WorkloadObjects;
   /**
    * Wall clock at which the view was last proved current by a list, a watch event, a bookmark or the orderly end of a
    * watch; the oldest such time of all collections. A healthy connection proves it at least once a minute, even in a
@@ -49,6 +66,29 @@ export interface ClusterView {
    */
   readonly freshAt: number;
   /** Grows with each change of this process's view; not comparable between processes. */
+  readonly revision: number;
+}
+
+/** A healthy connection proves that it is up to date once a minute. */
+const MAX_VIEW_AGE_MS = 90_000;
+/** A synchronised wall clock goes back by small steps. */
+const CLOCK_JITTER_MS = 1_000;
+
+/** An older view decides nothing, nor one from the future, whose age is unknown: the wall clock was set back since. */
+export function isViewFresh({ freshAt }: Pick<ClusterView, 'freshAt'>, now: number): boolean {
+  const ageMs = now - freshAt;
+  return ageMs <= MAX_VIEW_AGE_MS && ageMs >= -CLOCK_JITTER_MS;
+}
+
+/** What changed since an earlier revision: an object that changed twice is listed once, as it is now. */
+export interface ClusterChanges {
+  /** By name; undefined: deleted. */
+  readonly nodes: ReadonlyMap<string, ClusterNode | undefined>;
+  /** By `namespace/name`; undefined: deleted. */
+  readonly pods: ReadonlyMap<string, Pod | undefined>;
+  /** All of them, when one of them changed. */
+  readonly workloads?: WorkloadObjects;
+  readonly freshAt: number;
   readonly revision: number;
 }
 
@@ -204,6 +244,11 @@ export interface Cluster {
   uid(options?: ClusterCallOptions): Promise<string>;
   /** Rejects with VIEW_STALE until the first sync is complete; `facts.lastError` contains the reason. */
   view(): Promise<ClusterView>;
+  /**
+   * The changes between that revision of this process's view and now. Undefined when the revision is too old: the caller
+   * compares the view with what it knows; an unchanged object of the view is the same object as before. Rejects as `view`.
+   */
+  changesSince(revision: number): Promise<ClusterChanges | undefined>;
   /** Lists everything again; resolves with a view at least as new as the call. */
   refresh(options?: ClusterCallOptions): Promise<ClusterView>;
   /** Resolves at the next change of the view, including the first sync; the caller then reads the view. */

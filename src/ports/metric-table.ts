@@ -106,6 +106,32 @@ export const METRICS = {
     help: 'Time from the request of a drain to its end.',
     buckets: [1, 5, 10, 30, 60, 120, 300, 600, 1_200, 3_600],
   }),
+  pvescaler_pool_pause_seconds: metric({
+    type: 'gauge',
+    labels: ['pool'],
+    help: 'Time left until the autoscaler requests machines of the pool again, because its last machines helped no pod; 0 when it is not paused. `pvescaler pool resume` ends the pause.',
+  }),
+  pvescaler_autoscaler_decisions_total: metric({
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Decisions of the standalone autoscaler: `change` when machines are requested or removed, `no-change`, `error` when it could not decide.',
+  }),
+  pvescaler_autoscaler_decision_duration_seconds: metric({
+    type: 'histogram',
+    labels: [],
+    help: 'Time from the observed cluster to the plan.',
+    buckets: REQUEST_BUCKETS,
+  }),
+  pvescaler_autoscaler_pending_pods: metric({
+    type: 'gauge',
+    labels: ['state'],
+    help: 'Pending pods in the last decision: `fitExisting` on a Node, `fitProvisioning` on a machine being provisioned, `fitNew` on a machine that was requested, or `unplaced`.',
+  }),
+  pvescaler_autoscaler_unneeded_machines: metric({
+    type: 'gauge',
+    labels: [],
+    help: 'Machines that were unneeded in the last decision.',
+  }),
   pvescaler_intents_open: metric({
     type: 'gauge',
     labels: [],

@@ -12,10 +12,12 @@ import type {
   DrainIntent,
   ForgetIntent,
   Intent,
+  ResumeIntent,
   VmIntent,
 } from '../model/intent.ts';
 import type { JournalEntry, JournalKind, JournalSubject } from '../model/journal-entry.ts';
 import {
+  type HostRef,
   type Machine,
   type MachineFailure,
   type MachineSize,
@@ -27,7 +29,13 @@ import {
   type TaskKind,
 } from '../model/machine.ts';
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
-import type { LearnedAllocatable, LostMachines, PoolBackoff, PoolState } from '../model/pool.ts';
+import type {
+  LearnedAllocatable,
+  LostMachines,
+  PoolBackoff,
+  PoolPause,
+  PoolState,
+} from '../model/pool.ts';
 import { Bug } from './errors.ts';
 import {
   array,
@@ -59,6 +67,8 @@ export type CollectionName = keyof RecordKinds;
 const size = object<MachineSize>({ cpu: number, memoryBytes: number, diskBytes: number });
 const phase = oneOf<Phase>(PHASE_TRANSITIONS);
 
+const hostRef = object<HostRef>({ region: string, host: string });
+
 const intentCommon = {
   id: string,
   pool: string,
@@ -78,7 +88,13 @@ const vmIntentCommon = {
 } as const;
 
 const intent = unionByKind<Intent>({
-  create: object<CreateIntent>({ ...intentCommon, kind: oneOf<'create'>({ create: true }), size }),
+  create: object<CreateIntent>({
+    ...intentCommon,
+    kind: oneOf<'create'>({ create: true }),
+    size,
+    host: optional(hostRef),
+  }),
+  resume: object<ResumeIntent>({ ...intentCommon, kind: oneOf<'resume'>({ resume: true }) }),
   delete: object<DeleteIntent>({ ...intentCommon, kind: oneOf<'delete'>({ delete: true }) }),
   cancel: object<CancelIntent>({ ...intentCommon, kind: oneOf<'cancel'>({ cancel: true }) }),
   drain: object<DrainIntent>({
@@ -103,6 +119,7 @@ const machine = object<Machine>({
   requestedAt: number,
   intent: optional(string),
   size,
+  requiredHost: optional(hostRef),
   placement: optional(
     object<Placement>({
       region: string,
@@ -167,6 +184,7 @@ const drain = object<Drain>({
 
 const poolState = object<PoolState>({
   pool: string,
+  pause: optional(object<PoolPause>({ since: number, until: number, reason: string })),
   backoff: optional(
     object<PoolBackoff>({
       failures: integer,
@@ -205,6 +223,7 @@ export const JOURNAL_VALIDATOR = object<JournalEntry>({
     pool: optional(string),
     machine: optional(string),
     node: optional(string),
+    pod: optional(string),
     host: optional(string),
     region: optional(string),
   }),

@@ -20,12 +20,18 @@ export class DrainSearch {
   readonly #draft: Draft;
   readonly #targets: DrainTargets;
   readonly #options: TargetOptions;
+  readonly #maxChecks: number;
   #checks = 0;
 
-  constructor(draft: Draft, targets: DrainTargets, options: TargetOptions) {
+  constructor(
+    draft: Draft,
+    targets: DrainTargets,
+    options: TargetOptions & { readonly maxChecks?: number | undefined },
+  ) {
     this.#draft = draft;
     this.#targets = targets;
     this.#options = options;
+    this.#maxChecks = options.maxChecks ?? MAX_CHECKS;
   }
 
   /** Where the pods are placed. Some of them may be missing. The placements stay in the draft. */
@@ -33,7 +39,7 @@ export class DrainSearch {
     const start = this.#draft.changes.length;
     const sorted = sortPods(pods);
     const moves = this.#placeOneByOne(sorted);
-    if (moves.length === pods.length) return moves;
+    if (moves.length === pods.length || this.#maxChecks === 0) return moves;
     this.#draft.undoTo(start);
     const found = this.#search(sorted);
     if (found !== undefined) return found;
@@ -85,7 +91,7 @@ export class DrainSearch {
     if (first === undefined) return later.length === 0;
     const { moving } = first;
     for (const nodeInfo of first.nodes) {
-      if (this.#checks >= MAX_CHECKS) return false;
+      if (this.#checks >= this.#maxChecks) return false;
       this.#checks += 1;
       if (!this.#targets.accepts(moving, nodeInfo, this.#options)) continue;
       const mark = this.#draft.changes.length;

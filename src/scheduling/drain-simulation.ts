@@ -93,8 +93,11 @@ function podsToMove(
   );
 }
 
-// DaemonSet pods and static pods belong to the node; terminating pods need no new node.
-function needsNewNode(pod: Pod, { expendableBelow }: DrainSimulationOptions): boolean {
+/** DaemonSet pods and static pods belong to the node; terminating pods need no new node. */
+export function needsNewNode(
+  pod: Pod,
+  { expendableBelow }: Pick<DrainSimulationOptions, 'expendableBelow'>,
+): boolean {
   if (isDaemonSetPod(pod) || pod.isMirror || pod.isTerminating) return false;
   return expendableBelow === undefined || pod.priority >= expendableBelow;
 }

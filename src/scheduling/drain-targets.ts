@@ -34,8 +34,9 @@ export class DrainTargets {
   static readonly #known = new WeakMap<ClusterState, DrainTargets>();
   readonly #cluster: ClusterState;
   readonly #changed: Set<NodeInfo>;
-  readonly #bins: Bins;
-  readonly #binOf = new Map<NodeInfo, Bin>();
+  #generation: number;
+  #bins: Bins;
+  #binOf = new Map<NodeInfo, Bin>();
   readonly #movingPods = new WeakMap<Pod, MovingPod>();
   readonly #placedPods = new WeakMap<MovingPod, PlacedPod>();
   readonly #nodeRules = new Map<string, number>();
@@ -45,13 +46,25 @@ export class DrainTargets {
   private constructor(cluster: ClusterState) {
     this.#cluster = cluster;
     this.#changed = cluster.trackChangedNodes();
+    this.#generation = cluster.generation;
     this.#bins = new Bins(capacityWeights(cluster));
   }
 
   static of(cluster: ClusterState): DrainTargets {
     const known = this.#known.get(cluster) ?? new DrainTargets(cluster);
     this.#known.set(cluster, known);
+    if (known.#generation !== cluster.generation) known.#restart();
     return known;
+  }
+
+  /** Sorts all nodes again, so that results do not depend on the history of the cluster. */
+  #restart(): void {
+    this.#generation = this.#cluster.generation;
+    this.#bins = new Bins(capacityWeights(this.#cluster));
+    this.#binOf = new Map();
+    this.#changed.clear();
+    for (const nodeInfo of this.#cluster.nodeInfos)
+      if (nodeInfo.isPresent) this.#changed.add(nodeInfo);
   }
 
   movingPod(pod: Pod): MovingPod {
@@ -157,6 +170,9 @@ function capacityWeights({ nodeInfos }: ClusterState): {
   readonly memory: number;
 } {
   const total = (resource: number): number =>
-    nodeInfos.reduce((sum, { allocatable }) => sum + (allocatable[resource] ?? 0), 0);
+    nodeInfos.reduce(
+      (sum, { allocatable, isPresent }) => sum + (isPresent ? (allocatable[resource] ?? 0) : 0),
+      0,
+    );
   return { cpu: 1, memory: total(CPU) / Math.max(1, total(MEMORY)) };
 }

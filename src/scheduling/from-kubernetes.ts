@@ -22,10 +22,10 @@ import {
 import { podFromKubernetes } from '../model/pod-from-kubernetes.ts';
 import type { PodSource } from '../model/pod-source.ts';
 import { type StorageClassSource, storageClassFromKubernetes } from '../model/storage-class.ts';
+import type { StorageObjects } from '../model/storage-objects.ts';
 import { type VolumeClaimSource, volumeClaimFromKubernetes } from '../model/volume-claim.ts';
 import { Snapshot } from './snapshot.ts';
 import type { FeatureGates } from './state/feature-gates.ts';
-import type { StorageObjects } from './state/storage-state.ts';
 
 export interface NamespaceSource {
   readonly metadata: { readonly name: string; readonly labels?: Labels | null };

@@ -8,6 +8,7 @@
 // holds the data that filters read; it is updated incrementally.
 
 export { checkFit } from './check-fit.ts';
+export { type DrainAttempt, simulateDrains } from './drain-sequence.ts';
 export {
   type DrainSimulation,
   type DrainSimulationOptions,
@@ -50,5 +51,15 @@ export {
   rejectsEverywhere,
 } from './reasons.ts';
 export { type ClusterObjects, Snapshot } from './snapshot.ts';
+export { SnapshotCache, type SnapshotChanges } from './snapshot-cache.ts';
 export type { FeatureGates } from './state/feature-gates.ts';
-export { withNodes, withoutNodes, withoutPod, withPod } from './what-if.ts';
+export {
+  type FittingPods,
+  withExpectedNodes,
+  withFittingPods,
+  withNodes,
+  withoutNodes,
+  withoutPod,
+  withPod,
+  withPods,
+} from './what-if.ts';

@@ -6,11 +6,11 @@ import type { DaemonSet } from '../model/daemon-set.ts';
 import type { Labels } from '../model/labels.ts';
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
+import { NO_STORAGE, type StorageObjects } from '../model/storage-objects.ts';
 import { ClusterState } from './state/cluster-state.ts';
 import { DEFAULT_FEATURE_GATES, type FeatureGates } from './state/feature-gates.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { PlacedPod } from './state/placed-pod.ts';
-import { NO_STORAGE, type StorageObjects } from './state/storage-state.ts';
 
 export interface ClusterObjects {
   readonly nodes: readonly Node[];
@@ -67,21 +67,27 @@ export class Snapshot {
       if (nodeInfo !== undefined) cluster.addPod(cluster.newPlacedPod(pod, pod.held), nodeInfo);
     }
     const waiting = running.filter((pod) => pod.nodeName === '' && pod.nominatedNodeName !== '');
-    const shared: SharedState = { cluster, current: undefined };
-    const snapshot = new Snapshot(shared, {
+    const shared: SharedState = { cluster, current: undefined, isOutdated: false };
+    return Snapshot.ofState(shared, {
       daemonSets: objects.daemonSets ?? [],
       nominated: Map.groupBy(waiting, (pod) => pod.nominatedNodeName),
     });
+  }
+
+  /** Of the state as it is. The state may change only when the snapshot is outdated. */
+  static ofState(shared: SharedState, rest: Pick<Snapshot, 'daemonSets' | 'nominated'>): Snapshot {
+    const snapshot = new Snapshot(shared, rest);
     shared.current = snapshot;
     return snapshot;
   }
 
   /**
    * Moves the shared state to this snapshot and returns it. Valid until another snapshot of the cluster is
-   * used.
+   * used. Throws for an outdated snapshot, which is a mistake of the caller.
    */
   activate(): ClusterState {
-    const { cluster, current } = this.#shared;
+    const { cluster, current, isOutdated } = this.#shared;
+    if (isOutdated) throw new RangeError('the cluster has changed since this snapshot was taken');
     if (current !== undefined && current !== this) Snapshot.#replay(current, this, cluster);
     this.#shared.current = this;
     return cluster;
@@ -129,9 +135,11 @@ export class Snapshot {
   }
 }
 
-interface SharedState {
+export interface SharedState {
   readonly cluster: ClusterState;
   current: Snapshot | undefined;
+  /** The state has changed: its snapshots describe a cluster that is no more. */
+  isOutdated: boolean;
 }
 
 /** An ordered list of changes to the shared state that can be undone. */

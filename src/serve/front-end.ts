@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The boundary between the daemon and a front end. main.ts starts the front end that the mode names.
 import type { Config } from '../config/index.ts';
-import type { Fleet } from '../fleet/index.ts';
+import type { CheckDrain, Fleet } from '../fleet/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import type { Log } from '../ports/log.ts';
 import type { Meters } from '../ports/meters.ts';
+import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
 
 export interface FrontEndOptions {
@@ -15,6 +16,9 @@ export interface FrontEndOptions {
   /** Undefined without access to Kubernetes. */
   readonly cluster: Cluster | undefined;
   readonly clock: Clock;
+  readonly random: Random;
+  /** Sets the check of the drains that the front end requests. */
+  readonly setDrainCheck: (check: CheckDrain) => void;
   readonly log: Log;
   readonly meters: Meters;
   /** Aborted when the process stops: accept no new requests. */

@@ -46,6 +46,13 @@ export function setGauges(meters: Meters, input: GaugeInput): void {
     })),
   );
   setBackoff(meters, pools, now);
+  meters.set(
+    'pvescaler_pool_pause_seconds',
+    pools.map(({ name, pause }) => ({
+      labels: { pool: name },
+      value: pause === undefined ? 0 : (pause.until - now) / 1_000,
+    })),
+  );
   meters.set('pvescaler_view_age_seconds', viewAges(input));
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process, any mode. The health server starts first, so that probes report why the process is not ready.
 import { describePlannedKey, type LoadedConfig } from '../config/index.ts';
-import { MinimumDelay } from '../fleet/index.ts';
+import { type CheckDrain, MinimumDelay } from '../fleet/index.ts';
 import {
   asPvescalerError,
   Cancelled,
   type PvescalerError,
+  Unreachable,
   UnsupportedVersion,
 } from '../ports/errors.ts';
 import {
@@ -34,6 +35,8 @@ interface Daemon {
   readonly minimumDelay: MinimumDelay | undefined;
   /** Undefined until it is open. */
   open: OpenFleet | undefined;
+  /** Undefined until the front end has started. */
+  checkDrain: CheckDrain | undefined;
 }
 
 /** Runs until the context's signal aborts, or until the fleet or the front end fails; that error is logged and returned. */
@@ -47,7 +50,15 @@ export async function serve(
   const watchdog = new Watchdog({ clock: context.clock, log, meters });
   expectReads(Object.keys(config.regions), needsCluster(config), watchdog);
   const minimumDelay = config.mode === 'externalgrpc' ? new MinimumDelay(context.clock) : undefined;
-  const daemon: Daemon = { context, loaded, telemetry, watchdog, minimumDelay, open: undefined };
+  const daemon: Daemon = {
+    context,
+    loaded,
+    telemetry,
+    watchdog,
+    minimumDelay,
+    open: undefined,
+    checkDrain: undefined,
+  };
   try {
     await runDaemon(daemon);
     return undefined;
@@ -97,6 +108,10 @@ async function retryOpenFleet(daemon: Daemon): Promise<OpenFleet | undefined> {
         access: 'drive',
         warn: (warning) => log.warn(warning),
         telemetry,
+        ...(loaded.config.mode === 'standalone' && {
+          watch: 'all',
+          checkDrain: (node, stop) => checkDrain(daemon, node, stop),
+        }),
       });
     } catch (cause) {
       const error = asPvescalerError(cause);
@@ -136,29 +151,42 @@ function warnAboutMissingAccess({ telemetry, watchdog }: Daemon, open: OpenFleet
   }
 }
 
-const NO_STANDALONE_LOOP =
-  'the standalone autoscaler is not in this release: pools keep their minimum size and follow the command line, but pending pods do not scale them up';
+const NO_CLUSTER =
+  'without access to Kubernetes, pools keep their minimum size and follow the command line, but pending pods do not scale them up';
+
+async function checkDrain(
+  daemon: Daemon,
+  ...[node, signal]: Parameters<CheckDrain>
+): ReturnType<CheckDrain> {
+  if (daemon.checkDrain === undefined)
+    throw new Unreachable('VIEW_STALE', 'the autoscaler has not started yet');
+  return daemon.checkDrain(node, signal);
+}
 
 async function startFrontEnd(
-  { context, telemetry, minimumDelay }: Daemon,
+  daemon: Daemon,
   { config, fleet, store, cluster }: OpenFleet,
 ): Promise<RunningFrontEnd | undefined> {
-  const { clock, signal, adapters } = context;
-  const { log, meters } = telemetry;
+  const { clock, random, signal, adapters } = daemon.context;
+  const { log, meters } = daemon.telemetry;
   const frontEnd = await adapters.startFrontEnd({
     config,
     fleet,
     store,
     cluster,
     clock,
+    random,
+    setDrainCheck: (check) => {
+      daemon.checkDrain = check;
+    },
     log,
     meters,
     signal,
-    onRefresh: () => minimumDelay?.recordRefresh(),
+    onRefresh: () => daemon.minimumDelay?.recordRefresh(),
   });
   if (frontEnd !== undefined) log.info(`serving ${frontEnd.description}`);
   else if (config.mode === 'externalgrpc') throw unsupportedMode(config.mode);
-  else log.warn(NO_STANDALONE_LOOP);
+  else log.warn(NO_CLUSTER);
   return frontEnd;
 }
 

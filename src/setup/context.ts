@@ -36,6 +36,8 @@ export interface ConnectOptions {
   readonly fence: RequestFence;
   /** Absent in commands, which serve no metrics. */
   readonly meters?: Meters | undefined;
+  /** `nodes`: the other objects of the cluster are not read. */
+  readonly watch: 'nodes' | 'all';
   /** Receives errors of background work, which no caller awaits. */
   readonly onBackgroundError?: ((error: PvescalerError) => void) | undefined;
 }

@@ -32,6 +32,8 @@ export interface OpenOptions {
   readonly warn: (warning: string) => void;
   readonly checkDrain?: CheckDrain | undefined;
   readonly telemetry?: Telemetry | undefined;
+  /** Which objects of the cluster are watched. Default: Nodes. */
+  readonly watch?: 'nodes' | 'all' | undefined;
 }
 
 type CloseStep = () => Promise<unknown>;
@@ -103,10 +105,14 @@ interface Connecting extends OpeningFleet {
   readonly driverRegistry: DriverRegistry;
 }
 
-function connectOptions({ telemetry, driverRegistry }: Connecting): ConnectOptions {
+function connectOptions({
+  telemetry,
+  driverRegistry,
+  watch = 'nodes',
+}: Connecting): ConnectOptions {
   const onBackgroundError = (error: PvescalerError) =>
     telemetry?.log.debug('an error occurred in the background', { error });
-  return { fence: driverRegistry, meters: telemetry?.meters, onBackgroundError };
+  return { fence: driverRegistry, meters: telemetry?.meters, onBackgroundError, watch };
 }
 
 async function connectRegions(

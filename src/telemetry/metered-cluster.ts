@@ -6,7 +6,7 @@ import { asPvescalerError } from '../ports/errors.ts';
 import type { Meters } from '../ports/meters.ts';
 
 /** These methods send no request. */
-const LOCAL_METHODS = new Set(['view', 'waitForChange', 'close']);
+const LOCAL_METHODS = new Set(['view', 'changesSince', 'waitForChange', 'close']);
 
 export function meteredCluster(
   cluster: Cluster,

@@ -81,6 +81,7 @@ describe('the service account of the manifests', () => {
     const view = await cluster.refresh();
     expect(view.nodes.map(({ name }) => name)).toEqual(['worker-1']);
     expect(view.pods.map(({ name }) => name)).toEqual(['web-1']);
+    expect([...(view.workloads?.namespaces.keys() ?? [])]).toContain('kube-system');
     await cluster.declareNode(node, {
       labels: { 'node-role.kubernetes.io/worker': '' },
       annotations: { a: 'b' },
@@ -223,7 +224,6 @@ const FORBIDDEN: readonly Attempt[] = [
   ['POST', '/api/v1/namespaces/default/pods/some/binding'],
   ['GET', '/api/v1/namespaces/default/pods/some/log'],
   ['POST', '/api/v1/namespaces/default/pods/some/exec?command=sh'],
-  ['GET', '/api/v1/namespaces'],
   ['GET', '/api/v1/namespaces/default'],
   ['POST', '/api/v1/namespaces'],
   ['GET', '/api/v1/namespaces/kube-system/configmaps'],
@@ -246,6 +246,10 @@ const FORBIDDEN: readonly Attempt[] = [
     '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/pvescaler-bootstrap-tokens',
   ],
   ['GET', '/apis/apps/v1/deployments'],
+  ['DELETE', '/apis/apps/v1/namespaces/default/daemonsets/some'],
+  ['PATCH', '/api/v1/persistentvolumes/some'],
+  ['PATCH', '/apis/policy/v1/namespaces/default/poddisruptionbudgets/some'],
+  ['DELETE', '/apis/storage.k8s.io/v1/volumeattachments/some'],
 ];
 
 describe('the service account is refused', () => {

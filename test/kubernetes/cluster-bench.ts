@@ -245,6 +245,9 @@ export async function openClusterBench(server: ApiServer): Promise<ClusterFixtur
     protectPod: async (pod) => {
       await admin.protect(pod);
     },
+    addNamespace: async (name, labels) => {
+      await admin.request('POST', '/api/v1/namespaces', { metadata: { name, labels } });
+    },
     attachVolume: (nodeName, claim) => admin.attachVolume(nodeName, claim),
     removeLease: async (name) => {
       await admin.request('DELETE', `${LEASES}/pvescaler-${name}`);

@@ -27,7 +27,7 @@ async function setUp(
       caPem: undefined,
       clock,
       random,
-      watchPods: false,
+      watch: 'nodes',
       onError: (error) => errors.push(error),
       ...options,
     });
@@ -45,6 +45,72 @@ async function setUpSynced(options?: Partial<KubernetesClusterOptions>, nodes?: 
   const count = (line: string) => fixture.sim.requests.filter((one) => one === line).length;
   return { ...fixture, cluster, names, count };
 }
+
+describe('changes since a revision', () => {
+  it('are none after a refresh that found no difference', async () => {
+    const { cluster, sim } = await setUpSynced({ watch: 'all' }, ['a', 'b']);
+    sim.create('v1', 'pods', { metadata: { name: 'p', namespace: 'default' } });
+    const before = await cluster.refresh();
+    const after = await cluster.refresh();
+    expect(after.pods).toHaveLength(1);
+    expect(after.pods[0]).toBe(before.pods[0]);
+    expect(after.nodes).toEqual(before.nodes);
+    expect(after.workloads).toBe(before.workloads);
+    const changes = await cluster.changesSince(before.revision);
+    expect(changes).toMatchObject({ nodes: new Map(), pods: new Map(), revision: after.revision });
+    expect(changes).not.toHaveProperty('workloads');
+  });
+
+  it('contain what a new list found after the watch was too old', async () => {
+    const { cluster, sim, clock } = await setUpSynced({ watch: 'all' }, ['a', 'b']);
+    const { revision } = await cluster.view();
+    sim.faults.add({ fault: { kind: 'status', status: 410, reason: 'Expired' }, times: 12 });
+    await clock.advance(60_000);
+    sim.remove('v1', 'nodes', { name: 'a' });
+    sim.create('v1', 'nodes', { metadata: { name: 'c' } });
+    await clock.advance(60_000);
+    const changes = await cluster.changesSince(revision);
+    expect([...(changes?.nodes.keys() ?? [])].sort()).toEqual(['a', 'c']);
+    expect(changes?.nodes.get('a')).toBeUndefined();
+    expect(changes?.nodes.get('c')).toMatchObject({ name: 'c' });
+  });
+
+  it('contain all other objects when one of them changed', async () => {
+    const { cluster, sim, clock } = await setUpSynced({ watch: 'all' }, ['a']);
+    const { revision } = await cluster.view();
+    sim.create('apps/v1', 'daemonsets', {
+      metadata: { name: 'logs', namespace: 'kube-system' },
+      spec: { template: { spec: { containers: [{ name: 'main' }] } } },
+    });
+    await clock.advance(0);
+    const changes = await cluster.changesSince(revision);
+    expect(changes?.workloads?.daemonSets).toMatchObject([{ name: 'logs' }]);
+    expect(changes?.nodes.size).toBe(0);
+  });
+});
+
+describe('a collection that cannot be listed', () => {
+  it.each([
+    [403, 'Forbidden'],
+    [404, 'NotFound'],
+  ])(
+    'keeps the view from being synced, with a reason that names it (status %s)',
+    async (status, reason) => {
+      const { sim, clock, open } = await setUp({ watch: 'all' });
+      sim.faults.add({
+        path: '/apis/policy/v1/poddisruptionbudgets',
+        fault: { kind: 'status', status, reason },
+        times: 9,
+      });
+      const cluster = open();
+      await clock.advance(5_000);
+      await expect(cluster.view()).rejects.toMatchObject({
+        code: 'VIEW_STALE',
+        facts: { lastError: expect.stringContaining('list /apis/policy/v1/poddisruptionbudgets') },
+      });
+    },
+  );
+});
 
 describe('the first list of the watch cache', () => {
   it('is read in pages of one snapshot', async () => {

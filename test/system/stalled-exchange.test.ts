@@ -193,7 +193,7 @@ describe('the Kubernetes client', () => {
       caPem: undefined,
       clock,
       random: new SeededRandom(1),
-      watchPods: false,
+      watch: 'nodes',
       onError,
     });
     await answer(connected, HALF_ANSWER);

@@ -112,6 +112,10 @@ function buildPolicy({ guards, autoscaler, pricing, gpu }: ConfigFile) {
         initialMs: toMs(guards.backoff.initial),
         maxMs: toMs(guards.backoff.max),
       },
+      breaker: {
+        machines: guards.breaker.machines,
+        pauseMs: toMs(guards.breaker.pause),
+      },
     },
     autoscaler: {
       expendablePriority: autoscaler.expendablePriority,

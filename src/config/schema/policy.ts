@@ -35,6 +35,19 @@ export const guardsSchema = section({
     }),
     'Backoff of a pool whose new machines fail.',
   ),
+  breaker: key(
+    section({
+      machines: key(
+        wholeNumber(1, 1000).prefault(3),
+        'Pause a pool after this many new machines in a row that never joined or that no pod was scheduled to (standalone mode).',
+      ),
+      pause: key(
+        duration({ min: '1s' }).prefault('30m'),
+        'Duration of the pause. `pvescaler pool resume` ends it.',
+      ),
+    }),
+    'Circuit breaker of a pool whose new machines help no pod.',
+  ),
 });
 
 export const autoscalerSchema = section({
@@ -47,8 +60,8 @@ export const autoscalerSchema = section({
     'Minimum age of a pending pod before it triggers a scale-up.',
   ),
   poolChoice: key(
-    z.enum(['priority', 'least-waste', 'cheapest', 'random']).prefault('least-waste'),
-    'Which pool grows when several fit the pods: by pool `priority`, least unused capacity, lowest price, or at random. Pool priority is always compared first.',
+    z.enum(['priority', 'least-waste', 'cheapest', 'balance', 'random']).prefault('least-waste'),
+    'Which pool grows when several fit the pods: by pool `priority` and then by order, least unused capacity, lowest price, fewest machines, or at random. Pool priority is always compared first.',
   ),
 });
 

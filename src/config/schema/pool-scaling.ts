@@ -83,6 +83,22 @@ export const scaleDownSchema = section({
       note: 'compares pod requests, not current usage; a ratio, not a percentage',
     },
   ),
+  ignoreDaemonSets: key(
+    z.boolean().prefault(false),
+    'Leave the pods of DaemonSets out of the utilization, as `--ignore-daemonsets-utilization` of the Cluster Autoscaler.',
+  ),
+  skipLocalStorage: key(
+    z.boolean().prefault(true),
+    'Keep machines with pods that store data on the disk of the node (emptyDir, hostPath), as `--skip-nodes-with-local-storage` of the Cluster Autoscaler.',
+  ),
+  skipSystemPods: key(
+    z.boolean().prefault(true),
+    'Keep machines with pods in kube-system that have no PodDisruptionBudget, as `--skip-nodes-with-system-pods` of the Cluster Autoscaler.',
+  ),
+  skipCustomControllers: key(
+    z.boolean().prefault(true),
+    'Keep machines with pods of controllers that Kubernetes does not provide, as `--skip-nodes-with-custom-controller-pods` of the Cluster Autoscaler.',
+  ),
   unneededTime: key(
     duration().prefault('10m'),
     'How long a machine must be unneeded before it is removed.',

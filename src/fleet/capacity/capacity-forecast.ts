@@ -2,6 +2,8 @@
 // What the last passes read: the age of each region's view, and how many more machines of each pool fit. Passes write
 // it, front ends read it without a call to Proxmox. It is discarded at the end of the driver's term, because another
 // process may have changed everything since.
+import type { Lease } from '../../model/lease.ts';
+import type { HostHeadroom } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { type Deadline, type DriverLease, NEVER } from '../context/driver-lease.ts';
 import { vmsById } from '../context/taken.ts';
@@ -14,6 +16,35 @@ export interface Headroom {
   readonly waiting: ReadonlySet<string>;
   /** Why there is no headroom; undefined when there is. */
   readonly reason: string | undefined;
+}
+
+/** What the hosts have left, per region and pool, as of the last computation. */
+export interface FleetCapacity {
+  readonly computedAt: number;
+  /** Regions that were read at least once. */
+  readonly regions: readonly RegionCapacity[];
+  /** Machines that waited for a place and are taken into account. */
+  readonly counted: ReadonlySet<string>;
+  /** Machines that found no place, with the reason. */
+  readonly unplaced: ReadonlyMap<string, PlacementRefusal>;
+}
+
+/** Why a machine cannot be placed now. */
+export interface PlacementRefusal {
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface RegionCapacity {
+  readonly region: string;
+  /** Wall clock of the view. */
+  readonly takenAt: number;
+  readonly pools: readonly {
+    readonly pool: string;
+    readonly hosts: readonly HostHeadroom[];
+    /** For how many machines there are VM ids and addresses. */
+    readonly identities: { readonly machines: number; readonly reason: string };
+  }[];
 }
 
 /** Read-only access. */
@@ -49,6 +80,7 @@ export class CapacityForecast implements ForecastReader {
   readonly #readErrors = new Map<string, string>();
   readonly #headrooms = new Map<string, Headroom>();
   readonly #adopted = new Set<string>();
+  #capacity: FleetCapacity | undefined;
   #listener: () => void = () => undefined;
   #driver: DriverLease | undefined;
   forecastAt = Number.NEGATIVE_INFINITY;
@@ -62,6 +94,7 @@ export class CapacityForecast implements ForecastReader {
 
   endTerm(driver: DriverLease): void {
     if (this.#driver !== driver) return;
+    this.#driver = undefined;
     this.#forget();
     this.#listener();
   }
@@ -111,6 +144,23 @@ export class CapacityForecast implements ForecastReader {
     return this.#headrooms.get(nodeGroup);
   }
 
+  /** A region that was not read keeps what was known of it. */
+  setCapacity(capacity: FleetCapacity): void {
+    const names = new Set(capacity.regions.map(({ region }) => region));
+    const unread = this.#capacity?.regions.filter(({ region }) => !names.has(region)) ?? [];
+    this.#capacity = { ...capacity, regions: [...capacity.regions, ...unread] };
+  }
+
+  /** Undefined before the first computation of this process's term as driver. */
+  get capacity(): FleetCapacity | undefined {
+    return this.#capacity;
+  }
+
+  /** The lease that this process drives with; undefined when it is not the driver. */
+  get driverLease(): Lease | undefined {
+    return this.#driver?.mayAct() === true ? this.#driver.lease : undefined;
+  }
+
   /** Sets the one listener, which is called after each change. */
   onChange(listener: () => void): void {
     this.#listener = listener;
@@ -139,6 +189,7 @@ export class CapacityForecast implements ForecastReader {
     for (const kept of [this.#views, this.#readErrors, this.#headrooms, this.#adopted]) {
       kept.clear();
     }
+    this.#capacity = undefined;
     this.forecastAt = Number.NEGATIVE_INFINITY;
   }
 }

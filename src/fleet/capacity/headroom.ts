@@ -7,6 +7,7 @@ import {
   chooseHost,
   countFreeSlots,
   HostAllocations,
+  listHeadrooms,
   type Placed,
   type RegionFacts,
   type Reservation,
@@ -21,8 +22,21 @@ import { refusedVmIds, takenInView, vmIdsOfNodes } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesBeside, freeAddresses } from './addresses.ts';
 import { backoffOf } from './backoff.ts';
-import type { CapacityForecast, Headroom } from './capacity-forecast.ts';
-import { placementFacts, placementRequest, sourceOf } from './place.ts';
+import type {
+  CapacityForecast,
+  FleetCapacity,
+  Headroom,
+  PlacementRefusal,
+  RegionCapacity,
+} from './capacity-forecast.ts';
+import {
+  onRequiredHost,
+  type PlacementScope,
+  placementFacts,
+  placementRequest,
+  sourceOf,
+  unreadTemplate,
+} from './place.ts';
 
 const COMPUTE_INTERVAL_MS = 5_000;
 /** The headroom of a region that was read this recently stays as it is. */
@@ -36,16 +50,21 @@ export async function updateForecast(
   // A negative age means that the clock was set back.
   if (ageMs >= 0 && ageMs < COMPUTE_INTERVAL_MS) return;
   forecast.forecastAt = context.now;
-  const ids = new Map<string, number>();
-  for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
-  await context.yieldToEventLoop();
-  const waitingMachines = await WaitingMachines.of(context, ids);
+  const waitingMachines = await findWaiting(context);
   for (const group of Object.values(context.settings.pools).flatMap(nodeGroupsOf<PoolSettings>)) {
     if (wasReadRecently(context, group, forecast)) continue;
     forecast.setHeadroom(group.id, await computeHeadroom(context, group.pool, waitingMachines));
     await context.yieldToEventLoop();
   }
+  forecast.setCapacity(await computeCapacity(context, waitingMachines));
   forecast.notify();
+}
+
+async function findWaiting(context: ReconcileContext): Promise<WaitingMachines> {
+  const ids = new Map<string, number>();
+  for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
+  await context.yieldToEventLoop();
+  return WaitingMachines.of(context, ids);
 }
 
 function wasReadRecently(
@@ -90,6 +109,53 @@ async function computeHeadroom(
   }
   const countedAt = context.now;
   return { machines, countedAt, waiting, reason: machines === 0 ? reason : undefined };
+}
+
+/** What every region that was read has left for every pool, beside the machines that wait for a place. */
+async function computeCapacity(
+  context: ReconcileContext,
+  waitingMachines: WaitingMachines,
+): Promise<FleetCapacity> {
+  const pools = Object.values(context.settings.pools);
+  const regions: RegionCapacity[] = [];
+  for (const view of context.views.values()) {
+    const byPool: RegionCapacity['pools'][number][] = [];
+    for (const pool of pools) {
+      if (!pool.regions.includes(view.region)) continue;
+      byPool.push(computePoolCapacity(context, { view, pool, waitingMachines }));
+      await context.yieldToEventLoop();
+    }
+    regions.push({ region: view.region, takenAt: view.takenAt, pools: byPool });
+  }
+  const counted = new Set(pools.flatMap(({ name }) => [...waitingMachines.waitingOf(name)]));
+  return { computedAt: context.now, regions, counted, unplaced: waitingMachines.unplaced };
+}
+
+function computePoolCapacity(
+  context: ReconcileContext,
+  { view, pool, waitingMachines }: Omit<Counting, 'atMost'>,
+): RegionCapacity['pools'][number] {
+  const where = { region: context.region(view.region), view, pool };
+  const ids = Math.max(0, waitingMachines.freeIds(view.region));
+  const held = waitingMachines.addresses(view.region);
+  const addresses = freeAddresses(context, where, { held, atMost: ids });
+  const source = sourceOf(context, where);
+  const request = placementRequest({ ...where, source }, pool.size);
+  const refusal = joinRefusal(context, pool) ?? unreadTemplate(context, where);
+  return {
+    pool: pool.name,
+    // Without `unreadHosts`: exact readings of storages are made only while machines wait for a place.
+    hosts: listHeadrooms(request, waitingMachines.facts(view)).map((host) =>
+      refusal === undefined ? host : { ...host, refusal },
+    ),
+    identities: {
+      machines: Math.min(ids, addresses.count),
+      reason:
+        ids === 0
+          ? `region ${view.region} has no free VM id`
+          : (addresses.reason ?? `region ${view.region} has ${ids} free VM ids`),
+    },
+  };
 }
 
 function noHeadroom({ now: countedAt }: ReconcileContext, reason: string): Headroom {
@@ -151,6 +217,8 @@ class WaitingMachines {
   readonly #context: ReconcileContext;
   readonly #held = new Map<string, Held>();
   readonly #waiting = new Map<string, Set<string>>();
+  /** Machines that find no place, with the reason. */
+  readonly unplaced = new Map<string, PlacementRefusal>();
 
   /** Free VM ids by region. */
   readonly #ids: ReadonlyMap<string, number>;
@@ -202,21 +270,34 @@ class WaitingMachines {
 
   async #hold(machine: Machine): Promise<void> {
     const pool = this.#context.pool(machine.pool);
+    const only = machine.requiredHost?.region;
     for (const name of pool?.regions ?? []) {
       const view = this.#context.views.get(name);
       if (pool === undefined || view === undefined || this.freeIds(name) <= 0) continue;
-      const where = { region: this.#context.region(name), view, pool };
-      const source = sourceOf(this.#context, where);
-      const request = placementRequest({ ...where, source }, machine.size);
-      const decision = chooseHost(request, this.facts(view));
-      if (!decision.placed) continue;
-      const held = this.addresses(name);
-      const own = addressesBeside(this.#context, where, { machine: machine.id, held });
-      if (!own.chosen) continue;
-      this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
-      this.#holdAddresses(machine, name, own.addresses);
-      return;
+      if (only !== undefined && only !== name) continue;
+      const refusal = this.#holdIn(machine, { region: this.#context.region(name), view, pool });
+      if (refusal === undefined) {
+        this.unplaced.delete(machine.id);
+        return;
+      }
+      this.unplaced.set(machine.id, refusal);
     }
+  }
+
+  /** Undefined when it is held there. */
+  #holdIn(machine: Machine, where: PlacementScope): PlacementRefusal | undefined {
+    const name = where.view.region;
+    const source = sourceOf(this.#context, where);
+    const wanted = placementRequest({ ...where, source }, machine.size);
+    const request = onRequiredHost(wanted, machine);
+    const decision = chooseHost(request, this.facts(where.view));
+    if (!decision.placed) return decision;
+    const held = this.addresses(name);
+    const own = addressesBeside(this.#context, where, { machine: machine.id, held });
+    if (!own.chosen) return own;
+    this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
+    this.#holdAddresses(machine, name, own.addresses);
+    return undefined;
   }
 
   #holdAddresses({ id, pool }: Machine, region: string, addresses: readonly string[]): void {

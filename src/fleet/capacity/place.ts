@@ -36,16 +36,11 @@ import {
 import { unknownVmReason } from '../context/unknown-vms.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesFor } from './addresses.ts';
+import type { PlacementRefusal } from './capacity-forecast.ts';
 import { findUnreadHosts, hostsWithSpace } from './storage-space.ts';
 import { findUnreadTemplate, templatesIn } from './templates.ts';
 
-/** Why a machine cannot be placed now. */
-export interface PlacementRefusal {
-  readonly code: string;
-  readonly message: string;
-}
-
-interface PlacementScope {
+export interface PlacementScope {
   readonly region: RegionSettings;
   readonly view: RegionView;
   readonly pool: PoolSettings;
@@ -58,7 +53,10 @@ export async function place(
   pool: PoolSettings,
 ): Promise<PlacementRefusal | undefined> {
   let refused = joinRefusal(context, pool) ?? unknownVmRefusal(context, machine, pool);
-  for (const name of refused === undefined ? pool.regions : []) {
+  const regions = pool.regions.filter(
+    (name) => machine.requiredHost === undefined || machine.requiredHost.region === name,
+  );
+  for (const name of refused === undefined ? regions : []) {
     const view = context.views.get(name);
     if (view === undefined) {
       refused ??= { code: 'VIEW_STALE', message: `region ${name} cannot be read` };
@@ -70,7 +68,10 @@ export async function place(
   }
   const { code, message } = refused ?? {
     code: 'HOST_NOT_FOUND',
-    message: 'the pool has no region',
+    message:
+      machine.requiredHost === undefined
+        ? 'the pool has no region'
+        : `the pool has no region ${machine.requiredHost.region}`,
   };
   await context.recordOnce(machine.id, {
     kind: 'refused',
@@ -192,7 +193,7 @@ function choose(
   const busy = [...limits.busyHosts()];
   for (;;) {
     const decision = chooseHost(
-      placementRequest({ region, view, pool, source }, machine.size),
+      onRequiredHost(placementRequest({ region, view, pool, source }, machine.size), machine),
       placementFacts(context, { view, busyHosts: busy, unreadHosts }),
     );
     if (!decision.placed || !limits.isStorageBusy(decision.host, decision.storage)) {
@@ -200,6 +201,21 @@ function choose(
     }
     busy.push(decision.host);
   }
+}
+
+/** The hosts that the config refuses stay refused. */
+export function onRequiredHost(
+  request: PlacementRequest,
+  { requiredHost }: Pick<Machine, 'requiredHost'>,
+): PlacementRequest {
+  if (requiredHost === undefined) return request;
+  const { allow, deny } = request.placement.hosts;
+  const { host } = requiredHost;
+  const hosts =
+    allow.length === 0 || allow.includes(host)
+      ? { allow: [host], deny }
+      : { allow, deny: [...deny, ...allow] };
+  return { ...request, placement: { ...request.placement, hosts } };
 }
 
 /** What a machine of that size needs from a host. */
@@ -218,7 +234,7 @@ export function placementRequest(
   };
 }
 
-function unreadTemplate(
+export function unreadTemplate(
   context: ReconcileContext,
   { pool: { source }, view }: PlacementScope,
 ): PlacementRefusal | undefined {

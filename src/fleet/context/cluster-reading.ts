@@ -2,14 +2,14 @@
 // What a pass knows of the Kubernetes cluster. A view that is too old decides nothing; its Nodes still count where
 // caution is enough: no VM id, name or address of a known Node is given to another machine.
 import type { Clock } from '../../ports/clock.ts';
-import type { Cluster, ClusterNode, ClusterView } from '../../ports/cluster.ts';
+import {
+  type Cluster,
+  type ClusterNode,
+  type ClusterView,
+  isViewFresh,
+} from '../../ports/cluster.ts';
 import { PvescalerError } from '../../ports/errors.ts';
 import type { DriverState } from './driver-state.ts';
-
-/** A healthy connection proves that it is up to date once a minute. */
-const MAX_VIEW_AGE_MS = 90_000;
-/** A synchronised wall clock goes back by small steps. */
-const CLOCK_JITTER_MS = 1_000;
 
 export type ClusterReading =
   /** No cluster is configured: a machine whose guest is up is ready. */
@@ -24,7 +24,7 @@ export async function readCluster(
   if (cluster === undefined) return { kind: 'none' };
   const view = await viewOf(cluster);
   const now = clock.now();
-  if (typeof view !== 'string' && isFresh(view, now)) {
+  if (typeof view !== 'string' && isViewFresh(view, now)) {
     // The cluster may have been unreachable for as long as there was no driver.
     if (state.clusterSeenAt === undefined) state.clusterStaleAt = clock.monotonic();
     state.lastNodes = view.nodes;
@@ -34,12 +34,6 @@ export async function readCluster(
   state.clusterStaleAt = clock.monotonic();
   const why = typeof view === 'string' ? view : 'its last update is too old';
   return { kind: 'stale', why, lastNodes: state.lastNodes };
-}
-
-/** A view from the future has an unknown age: the wall clock was set back since. */
-function isFresh({ freshAt }: ClusterView, now: number): boolean {
-  const ageMs = now - freshAt;
-  return ageMs <= MAX_VIEW_AGE_MS && ageMs >= -CLOCK_JITTER_MS;
 }
 
 async function viewOf(cluster: Cluster): Promise<ClusterView | string> {

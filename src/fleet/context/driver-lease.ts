@@ -37,6 +37,8 @@ export function isBefore(
 
 /** A held lease whose end is known in advance. */
 export interface DriverLease extends WriteFence {
+  /** The lease of the store, as last renewed; absent for other leases. */
+  readonly lease?: Lease;
   until(): Deadline;
 }
 

@@ -8,6 +8,7 @@ import {
   type Intent,
   isVmIntent,
   type MachineIntent,
+  type ResumeIntent,
 } from '../../model/intent.ts';
 import type { Machine, MachineFailure, MachineId } from '../../model/machine.ts';
 import { checkLimits, countAllowed } from '../../pools/index.ts';
@@ -24,8 +25,24 @@ type Queue = Pick<WorkQueue, 'runExclusive'>;
 export async function applyIntents(context: ReconcileContext, queue: Queue): Promise<void> {
   for (const intent of openIntents(context.records.intents)) {
     // Carried out by the workers of the VM's host, see decide-vm.ts.
-    if (!isVmIntent(intent)) await applyIntent(context, queue, intent);
+    if (isVmIntent(intent)) continue;
+    if (intent.kind === 'resume') await resumePool(context, intent);
+    else await applyIntent(context, queue, intent);
   }
+}
+
+async function resumePool(context: ReconcileContext, intent: ResumeIntent): Promise<void> {
+  const { records } = context;
+  await records.changePool(intent.pool, ({ pause, ...state }) =>
+    pause === undefined ? undefined : state,
+  );
+  await records.putIntent({ ...intent, state: 'done' });
+  await context.record({
+    kind: 'did',
+    subject: { pool: intent.pool },
+    reason: 'PoolResumed',
+    message: `pool ${intent.pool} is no longer paused, requested by ${intent.requestedBy}: ${intent.reason}`,
+  });
 }
 
 /** In the order of the requests, so that a deletion finds the machine it names. */
@@ -126,6 +143,7 @@ async function createRecord(
     requestedAt: intent.requestedAt,
     intent: intent.id,
     size: intent.size,
+    ...(intent.host !== undefined && { requiredHost: intent.host }),
     attempts: 0,
   };
   const failure = limitFailure(context, intent);

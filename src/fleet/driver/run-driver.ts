@@ -203,6 +203,10 @@ class DriverTerm implements DriverLease {
       cluster === undefined ? undefined : new LeaderElection(options, cluster, ended);
   }
 
+  get lease(): Lease {
+    return this.#lease;
+  }
+
   mayAct(): boolean {
     return isBefore(this.until(), this.#options.clock);
   }

@@ -3,7 +3,8 @@
 import type { Machine } from '../../model/machine.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
 import { backoffOf } from '../capacity/backoff.ts';
-import { type PlacementRefusal, place } from '../capacity/place.ts';
+import type { PlacementRefusal } from '../capacity/capacity-forecast.ts';
+import { place } from '../capacity/place.ts';
 import { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { failMachine } from './fail-machine.ts';

@@ -182,7 +182,7 @@ export class MachineIndex {
     else this.#openIntentsByPool.remove(intent.pool, intent.id);
     this.#openIntents += step;
     this.#increaseVersion(intent.pool);
-    if (isVmIntent(intent)) return;
+    if (isVmIntent(intent) || intent.kind === 'resume') return;
     for (const id of intent.machines) this.#countMachine(intent, id, step);
   }
 

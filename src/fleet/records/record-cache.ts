@@ -119,6 +119,7 @@ export class RecordCache {
 export interface FleetView extends Pick<RecordCache, 'isLoaded' | 'refresh'> {
   readonly index: Omit<MachineIndex, 'machineChanged' | 'intentChanged'>;
   readonly machines: Pick<CachedCollection<Machine>, 'get' | 'all'>;
+  readonly intents: Pick<CachedCollection<Intent>, 'get' | 'all'>;
   readonly pools: Pick<CachedCollection<PoolState>, 'get' | 'all'>;
   /** By machine id. Includes drains that are over, for a while. */
   readonly drains: Pick<CachedCollection<Drain>, 'get' | 'all'>;

@@ -4,7 +4,8 @@
 
 import { formatCount } from '../../model/format-text.ts';
 import type { DrainIntent, Intent } from '../../model/intent.ts';
-import type { MachineId, MachineSize } from '../../model/machine.ts';
+import type { Lease } from '../../model/lease.ts';
+import type { HostRef, MachineId, MachineSize } from '../../model/machine.ts';
 import {
   checkLimits,
   type GrowthRequest,
@@ -39,6 +40,10 @@ export interface FleetClient {
   drain(request: DrainRequest): Promise<Accepted>;
   /** Requests that drains are undone. Has no effect on machines whose drain is done. */
   cancelDrain(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
+  /** Cancels these creations, if nothing of them exists on Proxmox yet. */
+  cancelMachines(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
+  /** Requests that the pause of the pool ends. */
+  resume(pool: string, why: RequestReason): Promise<Accepted>;
   /** Cancels up to `count` creations of which nothing exists on Proxmox yet. */
   cancel(pool: string, count: number, why: RequestReason): Promise<Accepted>;
 }
@@ -60,6 +65,8 @@ export function createFleetClient(
     drain: (request) => requests.drain(request),
     cancelDrain: (machines, why) => requests.cancelDrain(machines, why),
     cancel: (pool, count, why) => requests.cancel(pool, count, why),
+    cancelMachines: (machines, why) => requests.cancelMachines(machines, why),
+    resume: (pool, why) => requests.resume(pool, why),
   };
 }
 
@@ -72,6 +79,10 @@ export interface RequestReason {
   readonly reason: string;
   /** Overrides the pool's size. */
   readonly size?: MachineSize;
+  /** The only host that new machines may be placed on. */
+  readonly host?: HostRef | undefined;
+  /** The request is refused with LostLeadership when this lease is not current any more. */
+  readonly fence?: Lease | undefined;
   /** Limits the request to this node group of the pool: its size, and only its machines. */
   readonly nodeGroup?: string | undefined;
   /** Aborted before the intent is durable: nothing is requested. */
@@ -153,6 +164,21 @@ class Requests {
     return this.#serialized(why, () => this.#cancel(name, count, why));
   }
 
+  cancelMachines(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, async () => {
+      const pool = this.#poolOf(ids);
+      if (pool === undefined) return NOTHING;
+      return this.#write({ ...this.#common(pool, why), kind: 'cancel', machines: [...ids] }, why);
+    });
+  }
+
+  resume(name: string, why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, async () => {
+      const { name: pool } = this.#group(name, why).pool;
+      return this.#write({ ...this.#common(pool, why), kind: 'resume', machines: [] }, why);
+    });
+  }
+
   async #request(name: string, count: number, why: RequestReason): Promise<Accepted> {
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
     const members = this.#cache.index.limitedMembersOf(name);
@@ -169,7 +195,9 @@ class Requests {
     requireWithinLimits(pool, { members, count, size });
     const { random } = this.#options;
     const machines = Array.from({ length: count }, () => newMachineId(random));
-    return this.#write({ ...this.#common(pool.name, why), kind: 'create', machines, size }, why);
+    const { host } = why;
+    const intent = { ...this.#common(pool.name, why), kind: 'create', machines, size } as const;
+    return this.#write({ ...intent, ...(host !== undefined && { host }) }, why);
   }
 
   async #remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
@@ -297,12 +325,13 @@ class Requests {
   }
 
   /** The signal is checked for the last time inside the write. */
-  async #write(intent: Intent, { signal }: RequestReason): Promise<Accepted> {
+  async #write(intent: Intent, { signal, fence }: RequestReason): Promise<Accepted> {
     const stated = {
       ...intent,
       requestedAt: Math.max(intent.requestedAt, this.#latestRequestAt(intent)),
     };
-    await this.#cache.intents.put(intent.id, stated, { signal });
+    const options = { signal, ...(fence !== undefined && { fence }) };
+    await this.#cache.intents.put(intent.id, stated, options);
     return { intent: intent.id, machines: intent.machines };
   }
 

@@ -3,7 +3,7 @@
 import type { Drain } from '../../model/drain.ts';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
-import type { LostMachines, PoolBackoff } from '../../model/pool.ts';
+import type { LostMachines, PoolBackoff, PoolPause } from '../../model/pool.ts';
 import { type Member, nodeGroupsOf } from '../../pools/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { FleetOptions } from '../context/options.ts';
@@ -30,6 +30,8 @@ export interface PoolStatus {
   readonly deleting: number;
   /** Only while it lasts. */
   readonly backoff: PoolBackoff | undefined;
+  /** Only while it lasts. */
+  readonly pause: PoolPause | undefined;
   /** Machines that seem lost and are not deleted until a person confirms it. */
   readonly lost: LostMachines | undefined;
 }
@@ -92,7 +94,7 @@ export async function readStatus(
     };
     const members = cache.index.membersOf(name).filter(isPresent);
     const missing = own.filter(isMissing).length;
-    const { backoff, lost } = cache.pools.get(name) ?? {};
+    const { backoff, lost, pause } = cache.pools.get(name) ?? {};
     const heldBack = lost?.machines.filter((id) => cache.machines.get(id)?.phase === 'ready') ?? [];
     return {
       name,
@@ -107,6 +109,7 @@ export async function readStatus(
       failed: count('failed'),
       deleting: count('deleting') + count('draining'),
       backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,
+      pause: pause !== undefined && pause.until > now ? pause : undefined,
       lost: lost !== undefined && heldBack.length > 0 ? { ...lost, machines: heldBack } : undefined,
     };
   });

@@ -17,7 +17,8 @@ interface ReflectorOptions<T> {
   readonly path: string;
   /** Returns what to cache of an object; undefined drops an invalid object, which the function has reported. */
   readonly parse: (object: ApiObject) => T | undefined;
-  readonly onChange: () => void;
+  /** Receives the keys (`namespace/name`) of what changed; none after a list without a difference. */
+  readonly onChange: (keys: readonly string[]) => void;
   readonly onError: (error: PvescalerError) => void;
   /** Called when a watch has ended and the next one begins. */
   readonly onRestart?: ((reason: WatchEnd['kind']) => void) | undefined;
@@ -42,6 +43,12 @@ const MIN_WATCH_MS = 1_000;
 
 const BACKOFF = { firstMs: 800, maxMs: 30_000 } as const;
 
+/** An object as cached, with the resource version that it was parsed from. */
+interface CachedItem<T> {
+  readonly version: string;
+  readonly value: T;
+}
+
 interface RefreshWaiter {
   readonly generation: number;
   readonly resolve: () => void;
@@ -54,7 +61,7 @@ export class Reflector<T> {
   readonly #backoff: Backoff;
   readonly #pauseDetector: PauseDetector;
   readonly #stopping = new AbortController();
-  #items = new Map<string, T>();
+  #items = new Map<string, CachedItem<T>>();
   #resourceVersion = '';
   #freshAt: number | undefined;
   #lastError: PvescalerError | undefined;
@@ -74,8 +81,12 @@ export class Reflector<T> {
     this.#pauseDetector = new PauseDetector(clock);
   }
 
-  get items(): ReadonlyMap<string, T> {
-    return this.#items;
+  get(key: string): T | undefined {
+    return this.#items.get(key)?.value;
+  }
+
+  values(): T[] {
+    return Array.from(this.#items.values(), ({ value }) => value);
   }
 
   /** Wall clock of the last proof that the cache is current; undefined before the first list. */
@@ -143,7 +154,7 @@ export class Reflector<T> {
   async #list(): Promise<void> {
     const generation = this.#requestedGeneration;
     const startedAt = this.#options.clock.now();
-    let items = new Map<string, T>();
+    let items = new Map<string, CachedItem<T>>();
     // Not the cycle's signal: frequent refreshes would abort every list before it completes.
     const version = await listAll({
       api: this.#options.api,
@@ -151,19 +162,20 @@ export class Reflector<T> {
       pageSize: this.#options.pageSize ?? PAGE_SIZE,
       signal: this.#stopping.signal,
       onObject: (object) => {
-        const value = this.#options.parse(object);
-        if (value !== undefined) items.set(objectKey(object), value);
+        const item = this.#parse(object);
+        if (item !== undefined) items.set(objectKey(object), item);
       },
       onRestart: () => {
         items = new Map();
       },
     });
+    const changed = differences(this.#items, items);
     this.#items = items;
     this.#resourceVersion = version;
     this.#freshAt = startedAt;
     this.#listedGeneration = generation;
     this.#clearError();
-    this.#options.onChange();
+    this.#options.onChange(changed);
     this.#resolveWaiters(generation);
   }
 
@@ -180,7 +192,8 @@ export class Reflector<T> {
       signal,
       onUpsert: (object) => this.#upsert(object),
       onDelete: (object) => {
-        if (this.#items.delete(objectKey(object))) this.#options.onChange();
+        const key = objectKey(object);
+        if (this.#items.delete(key)) this.#options.onChange([key]);
       },
       onVersion: (version) => {
         this.#resourceVersion = version;
@@ -190,10 +203,20 @@ export class Reflector<T> {
   }
 
   #upsert(object: ApiObject): void {
+    const key = objectKey(object);
+    const item = this.#parse(object);
+    if (item === undefined) this.#items.delete(key);
+    else this.#items.set(key, item);
+    this.#options.onChange([key]);
+  }
+
+  /** An unchanged object stays the same object, so that a new list costs its readers nothing. */
+  #parse(object: ApiObject): CachedItem<T> | undefined {
+    const version = object.metadata.resourceVersion ?? '';
+    const known = this.#items.get(objectKey(object));
+    if (known !== undefined && version !== '' && known.version === version) return known;
     const value = this.#options.parse(object);
-    if (value === undefined) this.#items.delete(objectKey(object));
-    else this.#items.set(objectKey(object), value);
-    this.#options.onChange();
+    return value === undefined ? undefined : { version, value };
   }
 
   /** Every change up to now has been received. */
@@ -233,6 +256,15 @@ export class Reflector<T> {
     this.#refreshWaiters = this.#refreshWaiters.filter((waiter) => waiter.generation > generation);
     for (const { resolve } of done) resolve();
   }
+}
+
+function differences<T>(
+  before: ReadonlyMap<string, CachedItem<T>>,
+  after: ReadonlyMap<string, CachedItem<T>>,
+): readonly string[] {
+  const changed = [...after].filter(([key, item]) => before.get(key) !== item);
+  const removed = [...before.keys()].filter((key) => !after.has(key));
+  return [...changed.map(([key]) => key), ...removed];
 }
 
 function objectKey({ metadata }: ApiObject): string {

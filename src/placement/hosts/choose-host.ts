@@ -12,7 +12,13 @@ import {
   type Strategy,
 } from './decision.ts';
 import { formatFreeBytes, type RegionFacts } from './facts.ts';
-import { countHostSlots, type HostOffer, makeOffer, shortfallRefusals } from './headroom.ts';
+import {
+  countHostSlots,
+  type HostOffer,
+  headroomOf,
+  makeOffer,
+  shortfallRefusals,
+} from './headroom.ts';
 import { buildPlacementState, type CandidateHost, type PlacementState } from './placement-state.ts';
 
 /** Chooses host, storage and template for one machine, and explains why each other host was not chosen. */
@@ -81,6 +87,42 @@ function preferredElsewhere(
 function numbersOf(offer: HostOffer): ReasonNumbers {
   const { memoryFreeBytes, cpusFree, diskFreeBytes, vms, poolMachines } = offer;
   return { memoryFreeBytes, cpusFree, diskFreeBytes, vms, poolMachines };
+}
+
+/** What is left of a host for machines of a pool, or why it cannot have any. */
+export interface HostHeadroom {
+  readonly host: string;
+  /** 0 on a refused host. */
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  /** No VM may have more vCPUs. Absent: the host is refused. */
+  readonly maxCpus?: number;
+  readonly refusal?: { readonly code: string; readonly message: string };
+}
+
+/** Of every host that the request may use. The size of the request matters only for what a host can start at all. */
+export function listHeadrooms(
+  request: PlacementRequest,
+  facts: RegionFacts,
+): readonly HostHeadroom[] {
+  const state = buildPlacementState(request, facts);
+  const byHost = Map.groupBy(state.refusals, ({ host }) => host);
+  const refused = [...byHost].map(([host, refusals]) => {
+    const { code, message } = notPlaced(refusals);
+    return { host, cpus: 0, memoryBytes: 0, diskBytes: 0, refusal: { code, message } };
+  });
+  const usable = state.candidates.map((candidate) => {
+    const { cpusFree, memoryFreeBytes, diskFreeBytes } = headroomOf(candidate, state);
+    return {
+      host: candidate.host.name,
+      maxCpus: candidate.host.cpus,
+      cpus: Math.max(0, cpusFree),
+      memoryBytes: Math.max(0, memoryFreeBytes),
+      diskBytes: Math.max(0, diskFreeBytes),
+    };
+  });
+  return [...refused, ...usable].sort(compareHosts);
 }
 
 // Chooses among the hosts that fit. Ties are broken by name, so that the same facts always give the same host.

@@ -75,7 +75,7 @@ export function shortfallRefusals(
   ];
 }
 
-function headroomOf(
+export function headroomOf(
   { host, diskOptions, cpuLimit, memoryLimitBytes }: CandidateHost,
   state: PlacementState,
 ): Headroom {

@@ -43,6 +43,8 @@ export interface ClusterFixture {
   readonly addPod: (name: string, nodeName: string) => Promise<PodRef>;
   /** Creates a PodDisruptionBudget that blocks the eviction of the pod. */
   readonly protectPod: (pod: PodRef) => Promise<void>;
+  /** Creates a namespace with these labels. */
+  readonly addNamespace: (name: string, labels: Readonly<Record<string, string>>) => Promise<void>;
   /** Attaches a volume to the node, and returns its name; `claim` is a new claim that the volume is bound to. */
   readonly attachVolume: (nodeName: string, claim: ClaimRef) => Promise<string>;
   /** Deletes the Lease while it is held, as a user could. */

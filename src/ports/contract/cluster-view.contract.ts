@@ -89,6 +89,25 @@ export function clusterViewContract(open: OpenCluster): void {
     );
 
     it(
+      'contains disruption budgets and the labels of namespaces',
+      withCluster(open, async ({ cluster, addNode, addPod, protectPod, addNamespace }) => {
+        await addNode({ name: 'n1' });
+        await protectPod(await addPod('p1', 'n1'));
+        await addNamespace('team-a', { tier: 'gold' });
+        const { workloads } = await waitForView(
+          cluster,
+          (view) =>
+            view.workloads?.disruptionBudgets.length === 1 &&
+            view.workloads.namespaces.has('team-a'),
+        );
+        expect(workloads?.disruptionBudgets).toMatchObject([
+          { namespace: 'default', disruptionsAllowed: 0 },
+        ]);
+        expect(workloads?.namespaces.get('team-a')).toMatchObject({ tier: 'gold' });
+      }),
+    );
+
+    it(
       'returns snapshots that do not change afterwards',
       withCluster(open, async ({ cluster, addNode }) => {
         await addNode({ name: 'n1' });
@@ -132,6 +151,30 @@ export function clusterViewContract(open: OpenCluster): void {
         const view = await cluster.refresh();
         expect(view.nodes.map(({ name }) => name)).toContain('n1');
         expect((await cluster.view()).revision).toBeGreaterThanOrEqual(view.revision);
+      }),
+    );
+
+    it(
+      'reports what changed since a revision',
+      withCluster(open, async ({ cluster, addNode, addPod, removeNode }) => {
+        await addNode({ name: 'n1' });
+        await addNode({ name: 'n2' });
+        await addPod('p1', 'n1');
+        const before = await waitForView(
+          cluster,
+          ({ pods, nodes }) => pods.length === 1 && nodes.length === 2,
+        );
+        await removeNode('n2');
+        const pod = await addPod('p2', 'n1');
+        const after = await waitForView(
+          cluster,
+          ({ pods, nodes }) => pods.length === 2 && nodes.length === 1,
+        );
+        const changes = await cluster.changesSince(before.revision);
+        expect(changes?.revision).toBeGreaterThanOrEqual(after.revision);
+        expect(changes?.nodes.has('n2')).toBe(true);
+        expect(changes?.nodes.get('n2')).toBeUndefined();
+        expect(changes?.pods.get('default/p2')).toMatchObject(pod);
       }),
     );
 

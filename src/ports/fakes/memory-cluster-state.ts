@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a cluster, without connections: several MemoryClusters may share one, as replicas do.
 import { type Pod, podKey } from '../../model/pod.ts';
+import { NO_STORAGE } from '../../model/storage-objects.ts';
 import type { Taint } from '../../model/taints.ts';
 import type {
   BootstrapTokenRequest,
@@ -13,6 +14,7 @@ import type {
   NodeDeclaration,
   NodeRef,
   PodRef,
+  WorkloadObjects,
 } from '../cluster.ts';
 import { Conflict, NotFound } from '../errors.ts';
 import { FieldManagers } from './memory-field-managers.ts';
@@ -31,6 +33,13 @@ export interface LeaseRecord {
   readonly version: number;
 }
 
+const NO_WORKLOADS: WorkloadObjects = {
+  daemonSets: [],
+  disruptionBudgets: [],
+  namespaces: new Map(),
+  storage: NO_STORAGE,
+};
+
 interface VolumeAttachment {
   readonly node: string;
   readonly volume: string;
@@ -42,6 +51,8 @@ export class MemoryClusterState {
   serverCa = '-----BEGIN CERTIFICATE-----\nbWVtb3J5\n-----END CERTIFICATE-----\n';
   readonly nodes = new Map<string, ClusterNode>();
   readonly pods = new Map<string, Pod>();
+  /** Change it with `putWorkloads`. */
+  workloads: WorkloadObjects = NO_WORKLOADS;
   /** Pods that a budget protects, with the budget's message. */
   readonly protectedPods = new Map<string, string>();
   readonly volumeAttachments: VolumeAttachment[] = [];
@@ -99,6 +110,11 @@ export class MemoryClusterState {
 
   removePod(pod: { readonly namespace: string; readonly name: string }): void {
     if (this.pods.delete(podKey(pod))) this.#notifyChange();
+  }
+
+  putWorkloads(change: Partial<WorkloadObjects>): void {
+    this.workloads = { ...this.workloads, ...change };
+    this.#notifyChange();
   }
 
   declareNode(ref: NodeRef, declaration: NodeDeclaration): readonly FieldConflict[] {

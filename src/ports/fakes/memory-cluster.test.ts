@@ -56,6 +56,14 @@ clusterContract('memory', () => {
     },
     protectPod: ({ namespace, name }) => {
       state.protectedPods.set(`${namespace}/${name}`, 'the budget needs 1 healthy pod');
+      const selector = { selects: 'matching', requirements: [] } as const;
+      const budget = { namespace, name: 'all', selector, disruptionsAllowed: 0 };
+      state.putWorkloads({ disruptionBudgets: [budget] });
+      return Promise.resolve();
+    },
+    addNamespace: (name, labels) => {
+      const { namespaces } = state.workloads;
+      state.putWorkloads({ namespaces: new Map([...namespaces, [name, labels]]) });
       return Promise.resolve();
     },
     attachVolume: (node, claim) => {

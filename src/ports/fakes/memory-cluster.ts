@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod } from '../../model/pod.ts';
+import { type Pod, podKey } from '../../model/pod.ts';
 import type { Clock } from '../clock.ts';
 import {
   type AcquiredLease,
@@ -8,6 +8,7 @@ import {
   type ClaimRef,
   type Cluster,
   type ClusterCallOptions,
+  type ClusterChanges,
   type ClusterEvent,
   type ClusterLease,
   type ClusterLeaseRequest,
@@ -28,7 +29,10 @@ import { WaitQueue } from '../wait-queue.ts';
 import { leaseLost, MemoryClusterLeases } from './memory-cluster-leases.ts';
 import { MemoryClusterState } from './memory-cluster-state.ts';
 
-type ClusterMethod = Exclude<keyof Cluster, 'view' | 'waitForChange' | 'close'>;
+type ClusterMethod = Exclude<keyof Cluster, 'view' | 'changesSince' | 'waitForChange' | 'close'>;
+
+/** Few, so that callers also meet a revision that is too old. */
+const MAX_SEEN = 20;
 
 export interface ClusterCall {
   readonly method: ClusterMethod;
@@ -63,6 +67,8 @@ export class MemoryCluster implements Cluster {
   #isConnected: boolean;
   #isClosed = false;
   #view: ClusterView | undefined;
+  /** The last views that a caller has seen, the newest last. */
+  readonly #seen: ClusterView[] = [];
 
   constructor(options: MemoryClusterOptions) {
     this.#clock = options.clock;
@@ -102,12 +108,25 @@ export class MemoryCluster implements Cluster {
   view(): Promise<ClusterView> {
     if (this.#isClosed) return Promise.reject(closed('view'));
     this.#refreshView();
-    if (this.#view !== undefined) return Promise.resolve(this.#view);
-    return Promise.reject(
-      new Unreachable('VIEW_STALE', 'the cluster cache has not completed its first sync', {
-        facts: { lastError: 'not connected' },
-      }),
-    );
+    if (this.#view === undefined) return Promise.reject(notSynced());
+    this.#remember(this.#view);
+    return Promise.resolve(this.#view);
+  }
+
+  /** Compares with the view of that revision; undefined when it is not among the last ones that a caller has seen. */
+  changesSince(revision: number): Promise<ClusterChanges | undefined> {
+    if (this.#isClosed) return Promise.reject(closed('changesSince'));
+    this.#refreshView();
+    const now = this.#view;
+    if (now === undefined) return Promise.reject(notSynced());
+    const before = this.#seen.findLast((view) => view.revision === revision);
+    this.#remember(now);
+    return Promise.resolve(before && differences(before, now));
+  }
+
+  #remember(view: ClusterView): void {
+    this.#seen.push(view);
+    if (this.#seen.length > MAX_SEEN) this.#seen.shift();
   }
 
   refresh(options?: ClusterCallOptions): Promise<ClusterView> {
@@ -255,10 +274,41 @@ export class MemoryCluster implements Cluster {
     return {
       nodes: [...this.state.nodes.values()],
       pods: [...this.state.pods.values()],
+      workloads: this.state.workloads,
       freshAt: this.#clock.now(),
       revision: this.state.revision,
     };
   }
+}
+
+function notSynced(): Unreachable {
+  return new Unreachable('VIEW_STALE', 'the cluster cache has not completed its first sync', {
+    facts: { lastError: 'not connected' },
+  });
+}
+
+function differences(before: ClusterView, now: ClusterView): ClusterChanges {
+  return {
+    nodes: changedItems(before.nodes, now.nodes, ({ name }) => name),
+    pods: changedItems(before.pods, now.pods, podKey),
+    ...(now.workloads !== before.workloads && now.workloads && { workloads: now.workloads }),
+    freshAt: now.freshAt,
+    revision: now.revision,
+  };
+}
+
+// oxlint-disable-next-line max-params -- two lists and the name of their items
+function changedItems<T>(
+  before: readonly T[],
+  now: readonly T[],
+  keyOf: (item: T) => string,
+): ReadonlyMap<string, T | undefined> {
+  const known = new Set(before);
+  const keys = new Set(now.map(keyOf));
+  return new Map<string, T | undefined>([
+    ...before.map(keyOf).flatMap((key) => (keys.has(key) ? [] : [[key, undefined] as const])),
+    ...now.flatMap((item) => (known.has(item) ? [] : [[keyOf(item), item] as const])),
+  ]);
 }
 
 function closed(method: string): Cancelled {

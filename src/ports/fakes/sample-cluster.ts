@@ -27,6 +27,7 @@ export function aClusterNode(overrides: Partial<ClusterNode> = {}): ClusterNode 
     addresses: [],
     capacity: MEDIUM,
     allocatable: MEDIUM,
+    declaredFeatures: [],
     ...overrides,
   };
 }
@@ -40,6 +41,7 @@ export function aClusterPod(overrides: Partial<Pod> = {}): Pod {
     uid: `uid-of-${name}`,
     labels: {},
     isMirror: false,
+    createdAt: 0,
     nodeName: '',
     nominatedNodeName: '',
     isFinished: false,

@@ -53,6 +53,7 @@ describe('Budget', () => {
       machines: 0,
       cpuMilli: 2000,
       memoryBytes: 8 * GIB,
+      diskBytes: 0,
     });
     expect(
       budget.findExceededLimit(sizeGrowth(resourcesOf(4, 8), resourcesOf(8, 8))),

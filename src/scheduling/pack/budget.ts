@@ -7,7 +7,7 @@ import type { Limits } from './offer.ts';
 export interface LimitHit {
   /** The owner of the limit: a pool or a domain. */
   readonly of: string;
-  readonly limit: 'machines' | 'cpu' | 'memory';
+  readonly limit: 'machines' | 'cpu' | 'memory' | 'disk';
   readonly allowed: number;
   /** Used so far, and the amount to add. */
   readonly used: number;
@@ -18,6 +18,7 @@ export interface Growth {
   readonly machines: 0 | 1;
   readonly cpuMilli: number;
   readonly memoryBytes: number;
+  readonly diskBytes: number;
 }
 
 export class Budget {
@@ -26,6 +27,7 @@ export class Budget {
   #machines = 0;
   #cpuMilli = 0;
   #memoryBytes = 0;
+  #diskBytes = 0;
 
   constructor(name: string, limits: Limits) {
     this.#name = name;
@@ -33,8 +35,7 @@ export class Budget {
   }
 
   get isLimited(): boolean {
-    const { machines, cpuMilli, memoryBytes } = this.#limits;
-    return machines !== undefined || cpuMilli !== undefined || memoryBytes !== undefined;
+    return Object.values(this.#limits).some((limit) => limit !== undefined);
   }
 
   /** Returns undefined if the growth is within the limits. */
@@ -43,6 +44,7 @@ export class Budget {
       ['machines', this.#limits.machines, this.#machines, growth.machines],
       ['cpu', this.#limits.cpuMilli, this.#cpuMilli, growth.cpuMilli],
       ['memory', this.#limits.memoryBytes, this.#memoryBytes, growth.memoryBytes],
+      ['disk', this.#limits.diskBytes, this.#diskBytes, growth.diskBytes],
     ] as const;
     for (const [limit, allowed, used, adding] of checks) {
       if (allowed !== undefined && adding > 0 && used + adding > allowed) {
@@ -52,15 +54,21 @@ export class Budget {
     return undefined;
   }
 
-  consume({ machines, cpuMilli, memoryBytes }: Growth): void {
+  consume({ machines, cpuMilli, memoryBytes, diskBytes }: Growth): void {
     this.#machines += machines;
     this.#cpuMilli += cpuMilli;
     this.#memoryBytes += memoryBytes;
+    this.#diskBytes += diskBytes;
   }
 }
 
 export function machineGrowth(capacity: Resources): Growth {
-  return { machines: 1, cpuMilli: capacity.cpuMilli, memoryBytes: capacity.memoryBytes };
+  return {
+    machines: 1,
+    cpuMilli: capacity.cpuMilli,
+    memoryBytes: capacity.memoryBytes,
+    diskBytes: capacity.ephemeralStorageBytes,
+  };
 }
 
 export function sizeGrowth(before: Resources, after: Resources): Growth {
@@ -68,5 +76,6 @@ export function sizeGrowth(before: Resources, after: Resources): Growth {
     machines: 0,
     cpuMilli: after.cpuMilli - before.cpuMilli,
     memoryBytes: after.memoryBytes - before.memoryBytes,
+    diskBytes: after.ephemeralStorageBytes - before.ephemeralStorageBytes,
   };
 }

@@ -44,6 +44,7 @@ export class MachinePlanner {
   /** Most expensive first: a large machine wastes the least of its last size step. */
   readonly #growing: Bin[] = [];
   readonly opened: Bin[] = [];
+  readonly #openedByPool = new Map<string, number>();
   /** Whether a machine that cannot be opened now may be opened later, after other pods are placed. */
   readonly mayReopen: boolean;
 
@@ -286,7 +287,7 @@ export class MachinePlanner {
     for (const next of this.#next) {
       const option = optionOf(next);
       if (option === undefined || !next.accepts(group)) continue;
-      const rank = next.rank(group, option);
+      const rank = next.rank(group, option, this.#openedOf(next.template.pool.name));
       if (best === undefined || isBefore(rank, bestRank)) {
         best = { next, option };
         bestRank = rank;
@@ -295,11 +296,16 @@ export class MachinePlanner {
     return best;
   }
 
+  #openedOf(pool: string): number {
+    return this.#openedByPool.get(pool) ?? 0;
+  }
+
   #open({ next, option }: OpeningOption, group: PodGroup): Bin {
     const { template } = next;
     const bin = this.#placer.open(next.open(group, option));
     template.consume(machineGrowth(option.size.capacity));
     this.opened.push(bin);
+    this.#openedByPool.set(template.pool.name, this.#openedOf(template.pool.name) + 1);
     this.#growing.push(bin);
     this.#reorder(bin, this.#growing.length - 1);
     next.prepare();

@@ -37,7 +37,7 @@ export class MachineTemplate {
   readonly domain: DomainOffer;
   readonly sizeOptions: SizeOptions;
   readonly #labels: Labels;
-  readonly #budgets: readonly Budget[];
+  readonly #budgets: readonly TemplateBudget[];
   readonly #daemonSets: readonly DaemonSet[];
   /** The labels of its sizes. */
   readonly sizeLabels: string;
@@ -54,7 +54,7 @@ export class MachineTemplate {
     readonly domain: DomainOffer;
     readonly sizeOptions: SizeOptions;
     readonly labels: Labels;
-    readonly budgets: readonly Budget[];
+    readonly budgets: readonly TemplateBudget[];
     readonly daemonSets: readonly DaemonSet[];
     readonly cluster: ClusterState;
   }) {
@@ -63,7 +63,7 @@ export class MachineTemplate {
     this.sizeOptions = parts.sizeOptions;
     this.sizeLabels = formatLabels(parts.labels);
     this.#labels = { ...parts.pool.labels, ...parts.domain.labels, ...parts.labels };
-    this.#budgets = parts.budgets.filter((budget) => budget.isLimited);
+    this.#budgets = parts.budgets.filter(({ budget }) => budget.isLimited);
     this.#daemonSets = parts.daemonSets.filter(({ pod }) =>
       daemonRunsOn(pod, this.node(ANY_MACHINE), parts.cluster),
     );
@@ -90,7 +90,7 @@ export class MachineTemplate {
   }
 
   get isLimited(): boolean {
-    return this.#budgets.length > 0;
+    return this.#budgets.length > 0 || this.domain.maxCpuMilli !== undefined;
   }
 
   expectLoad(cpuMilli: number, memoryBytes: number): void {
@@ -99,8 +99,14 @@ export class MachineTemplate {
   }
 
   findExceededLimit(growth: Growth): LimitHit | undefined {
-    for (const budget of this.#budgets) {
-      const exceeded = budget.findExceededLimit(growth);
+    const { name, maxCpuMilli: allowed = Infinity } = this.domain;
+    // A new machine; one that grows is checked by its size.
+    if (growth.machines === 1 && growth.cpuMilli > allowed) {
+      const of = `${this.pool.name}/${name}`;
+      return { of, limit: 'cpu', allowed, used: 0, adding: growth.cpuMilli };
+    }
+    for (const { budget, overheadBytes } of this.#budgets) {
+      const exceeded = budget.findExceededLimit(withOverhead(growth, overheadBytes));
       if (exceeded !== undefined) return exceeded;
     }
     return undefined;
@@ -116,6 +122,11 @@ export class MachineTemplate {
     );
   }
 
+  #isStartable({ capacity }: SizeOption['size']): boolean {
+    const { maxCpuMilli } = this.domain;
+    return maxCpuMilli === undefined || capacity.cpuMilli <= maxCpuMilli;
+  }
+
   /**
    * The cheapest size within the limits for a planned machine whose load grows. It may have less CPU or memory
    * than the current one, and so give back a part of a limit, only if `mayGiveBack`.
@@ -123,16 +134,41 @@ export class MachineTemplate {
   cheapestToGrow(load: Load, current: SizeOption, mayGiveBack: boolean): SizeOption | undefined {
     if (!this.isLimited) return this.sizeOptions.cheapestFor(load, current.index);
     return this.sizeOptions.cheapestFor(load, current.index, ({ size }) => {
+      if (!this.#isStartable(size)) return false;
       const growth = sizeGrowth(current.size.capacity, size.capacity);
-      if (!mayGiveBack && (growth.cpuMilli < 0 || growth.memoryBytes < 0)) return false;
+      const isLess = growth.cpuMilli < 0 || growth.memoryBytes < 0 || growth.diskBytes < 0;
+      if (!mayGiveBack && isLess) return false;
       return this.findExceededLimit(growth) === undefined;
     });
   }
 
   consume(growth: Growth): void {
     this.machines += growth.machines;
-    for (const budget of this.#budgets) budget.consume(growth);
+    for (const { budget, overheadBytes } of this.#budgets)
+      budget.consume(withOverhead(growth, overheadBytes));
   }
+}
+
+/** A limit, and the memory that each machine takes from it beyond its capacity. */
+interface TemplateBudget {
+  readonly budget: Budget;
+  readonly overheadBytes: number;
+}
+
+function withOverhead(growth: Growth, overheadBytes: number): Growth {
+  if (growth.machines === 0 || overheadBytes === 0) return growth;
+  return { ...growth, memoryBytes: growth.memoryBytes + overheadBytes };
+}
+
+/** The pods that DaemonSet controllers create for a node. */
+export function daemonPodsOf(
+  node: Node,
+  daemonSets: readonly DaemonSet[],
+  cluster: ClusterState,
+): readonly Pod[] {
+  return daemonSets
+    .filter(({ pod }) => daemonRunsOn(pod, node, cluster))
+    .map(({ pod }) => daemonPodFor(pod, node.name));
 }
 
 // The DaemonSet controller replaces the pod's node affinity by the node's name, so topology spread counts that
@@ -174,7 +210,13 @@ export function templatesOf(
     const labelled = sizeOptionsByLabels(pool, context);
     return (pool.domains ?? [UNNAMED_DOMAIN]).flatMap((domain) => {
       const place = new Budget(`${pool.name}/${domain.name}`, domain.limits ?? {});
-      const budgets = [own, place, shared.get(domain.name)].filter((one) => one !== undefined);
+      const overheadBytes = pool.memoryOverheadBytes ?? 0;
+      const budgets = [
+        { budget: own, overheadBytes: 0 },
+        ...[place, shared.get(domain.name)].flatMap((budget) =>
+          budget === undefined ? [] : [{ budget, overheadBytes }],
+        ),
+      ];
       return labelled.map(
         ({ sizeOptions, labels }) =>
           new MachineTemplate({

@@ -117,10 +117,14 @@ export class NextMachine {
     );
   }
 
-  /** Pool priority, then cost, then the pod's node preferences, then the fewest machines in the domain. */
-  rank(group: PodGroup, option: SizeOption): readonly number[] {
+  /**
+   * Pool priority, then the fewest machines in the pool if pools are balanced, then cost, then the pod's node
+   * preferences, then the fewest machines in the domain. `opened`: machines of the pool that are planned.
+   */
+  rank(group: PodGroup, option: SizeOption, opened: number): readonly number[] {
     const { pool, machines } = this.template;
     const preference = this.#placer.preference(group, this.#model);
-    return [-(pool.priority ?? 0), option.cost, -preference, machines];
+    const members = pool.balance === undefined ? 0 : pool.balance + opened;
+    return [-(pool.priority ?? 0), members, option.cost, -preference, machines];
   }
 }

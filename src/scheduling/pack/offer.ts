@@ -10,6 +10,7 @@ export interface Limits {
   readonly machines?: number;
   readonly cpuMilli?: number;
   readonly memoryBytes?: number;
+  readonly diskBytes?: number;
 }
 
 export interface SizeOffer {
@@ -32,8 +33,15 @@ export interface SizeRange {
   readonly min: Resources;
   readonly max: Resources;
   readonly step: Resources;
-  /** The part of a machine's capacity that is not allocatable. */
+  /** The part of a machine's capacity that is not allocatable, whatever its size. */
   readonly reserved: Resources;
+  /** The share of its capacity that is not allocatable in addition, from 0 to 1. Absent: none. */
+  readonly reservedShare?: {
+    readonly memoryBytes: number;
+    readonly ephemeralStorageBytes: number;
+  };
+  /** Price of a machine. Absent: as of a size without a price. */
+  readonly prices?: { readonly perCpuMilli: number; readonly perMemoryByte: number };
 }
 
 /** A placement domain, such as a host. Its labels distinguish its nodes. */
@@ -41,6 +49,8 @@ export interface DomainOffer {
   readonly name: string;
   readonly labels: Labels;
   readonly limits?: Limits;
+  /** Maximum CPU of one machine. Absent: no limit. */
+  readonly maxCpuMilli?: number;
 }
 
 export interface PoolOffer {
@@ -55,6 +65,10 @@ export interface PoolOffer {
   readonly declaredFeatures?: readonly string[];
   /** Pools with a higher priority are used first. */
   readonly priority?: number;
+  /** Memory that each machine takes from its domain beyond its capacity. */
+  readonly memoryOverheadBytes?: number;
+  /** The number of its machines. Of the pools that have it, the one with the fewest machines is used first. */
+  readonly balance?: number;
 }
 
 export interface PlannedSize {

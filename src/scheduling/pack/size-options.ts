@@ -110,7 +110,7 @@ export function optionsFromRange(
   names: ResourceNames,
   weights: Weights,
 ): SizeOptions {
-  const maxima = names.vector(subtractResources(range.max, range.reserved));
+  const maxima = names.vector(allocatableOf(range.max, range));
   const known = new Map<string, SizeOption>();
   const option = (capacity: Resources): SizeOption => {
     const key = `${capacity.cpuMilli} ${capacity.memoryBytes} ${capacity.ephemeralStorageBytes}`;
@@ -139,15 +139,31 @@ export function optionsFromRange(
 
 function rangeOption(
   capacity: Resources,
-  { reserved }: SizeRange,
+  range: SizeRange,
   { names, weights }: { readonly names: ResourceNames; readonly weights: Weights },
 ): SizeOption {
-  const allocatable = subtractResources(capacity, reserved);
+  const allocatable = allocatableOf(capacity, range);
   return {
     size: { name: '', capacity, allocatable },
     allocatable: names.vector(allocatable),
-    cost: weightOf(capacity, weights),
+    cost: weights.isPriced ? priceOf(capacity, range) : weightOf(capacity, weights),
     index: 0,
+  };
+}
+
+function priceOf({ cpuMilli, memoryBytes }: Resources, { prices }: SizeRange): number {
+  return cpuMilli * (prices?.perCpuMilli ?? 0) + memoryBytes * (prices?.perMemoryByte ?? 0);
+}
+
+function allocatableOf(capacity: Resources, { reserved, reservedShare }: SizeRange): Resources {
+  const rest = subtractResources(capacity, reserved);
+  if (reservedShare === undefined) return rest;
+  const less = (field: keyof typeof reservedShare): number =>
+    Math.max(0, Math.floor(rest[field] - capacity[field] * reservedShare[field]));
+  return {
+    ...rest,
+    memoryBytes: less('memoryBytes'),
+    ephemeralStorageBytes: less('ephemeralStorageBytes'),
   };
 }
 
@@ -158,7 +174,10 @@ function capacityFor(load: readonly number[], range: SizeRange): Resources {
     ephemeralStorageBytes: 0,
   };
   for (const [id, field] of STEPPED) {
-    const needed = (load[id] ?? 0) + range.reserved[field];
+    const share = field === 'cpuMilli' ? 0 : (range.reservedShare?.[field] ?? 0);
+    // One more for the rounding of the share.
+    const rounding = share === 0 ? 0 : 1;
+    const needed = ((load[id] ?? 0) + rounding + range.reserved[field]) / (1 - share);
     stepped[field] = stepUp(needed, range, field);
   }
   return { ...range.max, ...stepped };

@@ -25,8 +25,10 @@ export function resourceWeights(pods: readonly Pod[], pools: readonly PoolOffer[
   const cpu = pods.reduce((sum, pod) => sum + pod.requests.cpuMilli, 0);
   const memory = pods.reduce((sum, pod) => sum + pod.requests.memoryBytes, 0);
   const ratio = Math.min(MAX_RATIO, Math.max(MIN_RATIO, memory / Math.max(cpu, 1)));
-  const isPriced = pools.every(
-    ({ sizes }) => !isSizeRange(sizes) && sizes.every((size) => size.price !== undefined),
+  const isPriced = pools.every(({ sizes }) =>
+    isSizeRange(sizes)
+      ? sizes.prices !== undefined
+      : sizes.every((size) => size.price !== undefined),
   );
   return { cpu: 1, memory: 1 / ratio, isPriced };
 }

@@ -3,11 +3,12 @@
 // and topology spread. Counters are created on first use and updated with every change, so that a change costs
 // as much as it changes, and so does its undo.
 
-import { formatLabels } from '../../model/labels.ts';
+import { formatLabels, type Labels } from '../../model/labels.ts';
 import type { Node } from '../../model/node.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
 import { isEmptySelector, matchesSelector, type Selector } from '../../model/selector.ts';
+import type { StorageObjects } from '../../model/storage-objects.ts';
 import { findUntoleratedTaint, type Taint } from '../../model/taints.ts';
 import { type NamespaceLabels, termSelectsExisting, termSelectsPending } from './affinity-terms.ts';
 import { DomainCounter } from './domain-counter.ts';
@@ -19,7 +20,7 @@ import { NodeInfo } from './node-info.ts';
 import type { PlacedPod, StorageReservation } from './placed-pod.ts';
 import { ResourceNames } from './resource-names.ts';
 import { SpreadCounter } from './spread-counter.ts';
-import { type StorageObjects, StorageState } from './storage-state.ts';
+import { StorageState } from './storage-state.ts';
 import { Topology } from './topology.ts';
 
 /** Which nodes count for a spread constraint. Equal specs have equal keys. */
@@ -45,8 +46,10 @@ export interface ClusterStateOptions {
 export class ClusterState {
   readonly resources = new ResourceNames();
   readonly storage: StorageState;
-  readonly namespaces: NamespaceLabels;
   readonly featureGates: FeatureGates;
+  /** Grows when the observed cluster changes; simulated changes are undone and do not count. */
+  generation = 0;
+  #namespaces: NamespaceLabels;
   readonly nodeInfos: NodeInfo[] = [];
   readonly #nodeInfoByName = new Map<string, NodeInfo>();
   #changedNodes: Set<NodeInfo> | undefined;
@@ -59,9 +62,26 @@ export class ClusterState {
   readonly #antiAffinityCounters = new Map<string, DomainCounter>();
 
   constructor({ namespaces, storage, featureGates }: ClusterStateOptions) {
-    this.namespaces = namespaces;
+    this.#namespaces = namespaces;
     this.storage = new StorageState(storage);
     this.featureGates = featureGates;
+  }
+
+  get namespaces(): NamespaceLabels {
+    return this.#namespaces;
+  }
+
+  /** False when counters exist that depend on labels that changed: the state is then wrong and must be built anew. */
+  replaceNamespaces(namespaces: NamespaceLabels): boolean {
+    const before = this.#namespaces;
+    this.#namespaces = namespaces;
+    const textOf = (labels: Labels | undefined) => labels && formatLabels(labels);
+    const changed = [...new Set([...before.keys(), ...namespaces.keys()])].filter(
+      (name) => textOf(before.get(name)) !== textOf(namespaces.get(name)),
+    );
+    if (changed.length === 0) return true;
+    const used = new Set(Array.from(this.#groups.values(), ({ namespace }) => namespace));
+    return changed.every((name) => !used.has(name));
   }
 
   /** The first taint that repels the pod. */
@@ -86,14 +106,10 @@ export class ClusterState {
     return this.#changedNodes;
   }
 
-  /** Assigns a node its id. The node is absent until `addNode`. */
-  newNodeInfo(node: Node): NodeInfo {
-    const nodeInfo = new NodeInfo(
-      this.nodeInfos.length,
-      node,
-      this.resources.vector(node.allocatable),
-    );
-    this.nodeInfos.push(nodeInfo);
+  /** Assigns a node its id, which may be that of a removed node. The node is absent until `addNode`. */
+  newNodeInfo(node: Node, id: number = this.nodeInfos.length): NodeInfo {
+    const nodeInfo = new NodeInfo(id, node, this.resources.vector(node.allocatable));
+    this.nodeInfos[id] = nodeInfo;
     return nodeInfo;
   }
 
@@ -116,6 +132,7 @@ export class ClusterState {
     for (const topology of this.#topologies.values()) topology.remove(nodeInfo.id);
     nodeInfo.isPresent = false;
     this.#changedNodes?.add(nodeInfo);
+    this.#nodeInfoByName.delete(nodeInfo.node.name);
   }
 
   newPlacedPod(pod: Pod, held: Pod['held'], reservation?: StorageReservation): PlacedPod {

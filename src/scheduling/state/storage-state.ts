@@ -5,39 +5,19 @@ import type { CsiNode, CsiStorageCapacity, VolumeAttachment } from '../../model/
 import type { PersistentVolume } from '../../model/persistent-volume.ts';
 import { type Pod, podKey } from '../../model/pod.ts';
 import type { StorageClass } from '../../model/storage-class.ts';
+import type { StorageObjects } from '../../model/storage-objects.ts';
 import type { VolumeClaim } from '../../model/volume-claim.ts';
 import type { PlacedPod } from './placed-pod.ts';
 
-export interface StorageObjects {
-  readonly volumes: readonly PersistentVolume[];
-  readonly claims: readonly VolumeClaim[];
-  readonly classes: readonly StorageClass[];
-  readonly csiNodes: readonly CsiNode[];
-  readonly attachments: readonly VolumeAttachment[];
-  readonly capacities: readonly CsiStorageCapacity[];
-  /** Drivers whose reported capacity is checked. */
-  readonly capacityDrivers: ReadonlySet<string>;
-}
-
-export const NO_STORAGE: StorageObjects = {
-  volumes: [],
-  claims: [],
-  classes: [],
-  csiNodes: [],
-  attachments: [],
-  capacities: [],
-  capacityDrivers: new Set(),
-};
-
 export class StorageState {
-  readonly #volumes: ReadonlyMap<string, PersistentVolume>;
-  readonly #volumesByClass: ReadonlyMap<string, readonly PersistentVolume[]>;
-  readonly #claims: ReadonlyMap<string, VolumeClaim>;
-  readonly #classes: ReadonlyMap<string, StorageClass>;
-  readonly #csiNodes: ReadonlyMap<string, CsiNode>;
-  readonly #attachments: ReadonlyMap<string, readonly VolumeAttachment[]>;
-  readonly capacities: readonly CsiStorageCapacity[];
-  readonly #capacityDrivers: ReadonlySet<string>;
+  #volumes: ReadonlyMap<string, PersistentVolume> = new Map();
+  #volumesByClass: ReadonlyMap<string, readonly PersistentVolume[]> = new Map();
+  #claims: ReadonlyMap<string, VolumeClaim> = new Map();
+  #classes: ReadonlyMap<string, StorageClass> = new Map();
+  #csiNodes: ReadonlyMap<string, CsiNode> = new Map();
+  #attachments: ReadonlyMap<string, readonly VolumeAttachment[]> = new Map();
+  #capacities: readonly CsiStorageCapacity[] = [];
+  #capacityDrivers: ReadonlySet<string> = new Set();
   /** Number of placed pods by claim. */
   readonly #podsByClaim = new Map<string, number>();
   readonly #reservedVolumes = new Map<string, string>();
@@ -45,14 +25,23 @@ export class StorageState {
   readonly #provisionedOn = new Map<string, { readonly node: string; readonly pods: number }>();
 
   constructor(objects: StorageObjects) {
+    this.replace(objects);
+  }
+
+  /** Replaces all objects. The pods that use them stay as they are. */
+  replace(objects: StorageObjects): void {
     this.#volumes = new Map(objects.volumes.map((one) => [one.name, one]));
     this.#volumesByClass = Map.groupBy(objects.volumes, (one) => one.storageClass);
     this.#claims = new Map(objects.claims.map((one) => [podKey(one), one]));
     this.#classes = new Map(objects.classes.map((one) => [one.name, one]));
     this.#csiNodes = new Map(objects.csiNodes.map((one) => [one.nodeName, one]));
     this.#attachments = Map.groupBy(objects.attachments, (one) => one.nodeName);
-    this.capacities = objects.capacities;
+    this.#capacities = objects.capacities;
     this.#capacityDrivers = objects.capacityDrivers;
+  }
+
+  get capacities(): readonly CsiStorageCapacity[] {
+    return this.#capacities;
   }
 
   volume(name: string): PersistentVolume | undefined {

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of mode standalone: wait for a change, observe, decide, request, record. Only the driver of the fleet decides:
+// its lease fences the requests, so that two processes never request for the same pods.
+import type { PoolConfig } from '../config/types/index.ts';
+import type { CheckDrain, Fleet } from '../fleet/index.ts';
+import { AUTOSCALER } from '../model/intent.ts';
+import type { Lease } from '../model/lease.ts';
+import { podKey } from '../model/pod.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Cluster } from '../ports/cluster.ts';
+import { asPvescalerError, Cancelled, LostLeadership } from '../ports/errors.ts';
+import type { Journal } from '../ports/journal.ts';
+import type { Log } from '../ports/log.ts';
+import type { Meters } from '../ports/meters.ts';
+import type { Random } from '../ports/random.ts';
+import {
+  type CreateStep,
+  type Decision,
+  type DrainStep,
+  decide,
+  EMPTY_MEMORY,
+  type Plan,
+  rememberRequested,
+  type ScalingInput,
+  type ScalingMemory,
+  type ScalingSettings,
+  type Step,
+} from '../scaling/index.ts';
+import { drainCheck } from './drain-check.ts';
+import { ClusterObserver, type Observed } from './observation.ts';
+import { PlanRecorder, type Uids } from './plan-recorder.ts';
+import { regionStaleness } from './region-staleness.ts';
+import { scalingInput } from './scaling-input.ts';
+import { Stabilization } from './stabilization.ts';
+
+export interface AutoscalerOptions {
+  readonly fleet: Fleet;
+  readonly cluster: Cluster;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly meters: Meters;
+  readonly pools: readonly PoolConfig[];
+  readonly settings: ScalingSettings;
+  /** Interval between two decisions without a change. */
+  readonly scanMs: number;
+  /** Namespace of Events that are about neither a pod nor a Node. */
+  readonly namespace: string;
+}
+
+interface ActOptions {
+  readonly lease: Lease;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Changes within this time are observed together. */
+const COALESCE_MS = 100;
+const AFTER_ERROR_MS = 5_000;
+/** How soon a process that cannot decide tries again: another one drives, or nothing has been read yet. */
+const IDLE_MS = 1_000;
+
+export class Autoscaler {
+  readonly #options: AutoscalerOptions;
+  readonly #observer: ClusterObserver;
+  readonly #recorder: PlanRecorder;
+  readonly #stabilization: Stabilization;
+  /** The token of the lease under which the memory was collected. */
+  #token: number | undefined;
+  #memory: ScalingMemory = EMPTY_MEMORY;
+  /** Wall clock. */
+  #decidedAt = Number.NEGATIVE_INFINITY;
+  #nextAt: number | undefined;
+  #waitingFor = 'the first view of the cluster';
+
+  constructor(options: AutoscalerOptions) {
+    this.#options = options;
+    this.#observer = new ClusterObserver(options);
+    this.#recorder = new PlanRecorder(options);
+    const windows = options.pools.map(({ scaleUp }) => scaleUp.stabilizationWindowMs);
+    this.#stabilization = new Stabilization(windows.length === 0 ? 0 : Math.min(...windows));
+  }
+
+  /** Empty once the cluster has been observed. */
+  waitingFor(): readonly string[] {
+    return this.#waitingFor === '' ? [] : [this.#waitingFor];
+  }
+
+  /** For drains that this autoscaler requested. */
+  get checkDrain(): CheckDrain {
+    const { pools, settings } = this.#options;
+    return drainCheck({
+      observer: this.#observer,
+      pools,
+      expendablePriority: settings.expendablePriority,
+      drainingNodes: () => this.#drainingNodes(),
+    });
+  }
+
+  /** Until the signal. An error of one decision is logged, and the next one is made later. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
+    while (!signal.aborted) {
+      try {
+        await this.runOnce(signal);
+        await this.#waitForNext(signal);
+      } catch (cause) {
+        const error = asPvescalerError(cause);
+        if (error instanceof Cancelled && signal.aborted) return;
+        log.warn('the autoscaler could not decide; it tries again', { error });
+        this.#options.meters.add('pvescaler_autoscaler_decisions_total', { outcome: 'error' });
+        await clock.sleep(AFTER_ERROR_MS, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  /** Observes, and decides if it is time to. Returns the plan that was carried out. */
+  async runOnce(signal?: AbortSignal): Promise<Plan | undefined> {
+    const { fleet, clock } = this.#options;
+    await fleet.view.refresh();
+    const observation = await this.#observer.update();
+    if (!observation.isFresh) {
+      this.#waitingFor = `a fresh view of the cluster: ${observation.reason}`;
+      if (fleet.driverLease() !== undefined) await this.#recorder.recordStale(observation.reason);
+      return undefined;
+    }
+    this.#waitingFor = '';
+    this.#recorder.clearStale();
+    const now = clock.now();
+    this.#stabilization.observe(observation.observed.pending, now);
+    const lease = fleet.driverLease();
+    if (lease === undefined) return undefined;
+    this.#beginTerm(lease);
+    if (!this.#isDue(now)) return undefined;
+    return this.#decideAndAct(observation.observed, { lease, signal });
+  }
+
+  /** What an earlier driver remembered is not known here, and may be outdated in this process. */
+  #beginTerm({ token }: Lease): void {
+    if (this.#token === token) return;
+    this.#token = token;
+    this.#memory = EMPTY_MEMORY;
+    this.#decidedAt = Number.NEGATIVE_INFINITY;
+  }
+
+  #isDue(now: number): boolean {
+    const { dueAt } = this.#stabilization;
+    // New pods are decided about together.
+    if (dueAt !== undefined) return now >= dueAt;
+    if (this.#nextAt !== undefined && now >= this.#nextAt) return true;
+    return now - this.#decidedAt >= this.#options.scanMs || now < this.#decidedAt;
+  }
+
+  async #decideAndAct(
+    observed: Observed,
+    { lease, signal }: ActOptions,
+  ): Promise<Plan | undefined> {
+    const { clock, meters } = this.#options;
+    // Machines may exist that have no record yet.
+    if (!this.#isAnyRegionFresh()) return undefined;
+    const startedAt = clock.monotonic();
+    const { plan, memory, pauses } = decide(this.#input(observed));
+    const seconds = (clock.monotonic() - startedAt) / 1_000;
+    meters.observe('pvescaler_autoscaler_decision_duration_seconds', {}, seconds);
+    this.#memory = memory;
+    this.#decidedAt = clock.now();
+    this.#nextAt = (plan.nextAt ?? 0) > this.#decidedAt ? plan.nextAt : undefined;
+    this.#stabilization.markDecided();
+    this.#recorder.setGauges(plan);
+    await this.#pausePools(pauses);
+    const uids = uidsOf(observed);
+    await this.#act(plan, { lease, signal, uids });
+    await this.#recorder.recordRefusals(plan, uids);
+    const outcome = plan.steps.length === 0 ? 'no-change' : 'change';
+    meters.add('pvescaler_autoscaler_decisions_total', { outcome });
+    return plan;
+  }
+
+  #isAnyRegionFresh(): boolean {
+    const { fleet, clock } = this.#options;
+    const staleReason = regionStaleness(fleet.forecast, clock.now());
+    const regions = fleet.capacity()?.regions ?? [];
+    return regions.some(({ region }) => staleReason(region) === undefined);
+  }
+
+  #input(observed: Observed): ScalingInput {
+    const { fleet, clock, pools, settings, random } = this.#options;
+    const now = clock.now();
+    return scalingInput({
+      observed,
+      pools,
+      view: fleet.view,
+      capacity: fleet.capacity(),
+      staleReason: regionStaleness(fleet.forecast, now),
+      settings,
+      memory: this.#memory,
+      now,
+      seed: random.integer(2 ** 31),
+    });
+  }
+
+  async #act(
+    plan: Plan,
+    { lease, signal, uids }: ActOptions & { readonly uids: Uids },
+  ): Promise<void> {
+    for (const step of plan.steps) {
+      if (step.kind === 'drain' && this.#staleReason(step) !== undefined) continue;
+      try {
+        await this.#carryOut(step, { fence: lease, signal });
+      } catch (cause) {
+        const error = asPvescalerError(cause);
+        if (error instanceof LostLeadership || error instanceof Cancelled) throw error;
+        await this.#recorder.recordFailedStep(step, plan, error.message);
+        continue;
+      }
+      await this.#recorder.recordStep(step, plan, uids);
+    }
+  }
+
+  async #carryOut(
+    step: Step,
+    request: { readonly fence: Lease; readonly signal: AbortSignal | undefined },
+  ): Promise<void> {
+    const { fleet } = this.#options;
+    const why = { by: AUTOSCALER, reason: step.reason, ...request };
+    switch (step.kind) {
+      case 'create':
+        return this.#create(step, why);
+      case 'drain':
+        await fleet.drain({ ...why, machines: [{ id: step.machine, reason: step.reason }] });
+        return;
+      case 'cancel':
+        await fleet.cancelMachines([step.machine], why);
+        return;
+    }
+  }
+
+  async #create(step: CreateStep, why: Parameters<Fleet['request']>[2]): Promise<void> {
+    const { pool, size, region, host, machines } = step;
+    const place = region !== undefined && host !== undefined ? { region, host } : undefined;
+    const accepted = await this.#options.fleet.request(pool, machines.length, {
+      ...why,
+      size,
+      host: place,
+    });
+    const requested = accepted.machines.map((id, index) => ({
+      id,
+      pods: machines[index]?.pods.map(({ uid }) => uid) ?? [],
+    }));
+    this.#memory = rememberRequested(this.#memory, requested);
+  }
+
+  /** Why the region of the machine decides nothing; undefined: it does. */
+  #staleReason({ machine }: DrainStep): string | undefined {
+    const { fleet, clock } = this.#options;
+    const region = fleet.view.machines.get(machine)?.placement?.region;
+    if (region === undefined) return 'it has no place';
+    return regionStaleness(fleet.forecast, clock.now())(region);
+  }
+
+  async #pausePools(pauses: Decision['pauses']): Promise<void> {
+    for (const { pool, ...pause } of pauses) {
+      await this.#options.fleet.pausePool(pool, pause);
+      await this.#recorder.recordPause(pool, pause);
+    }
+  }
+
+  #drainingNodes(): readonly string[] {
+    const { fleet, pools } = this.#options;
+    return pools
+      .flatMap(({ name }) => fleet.view.index.drainingOf(name))
+      .flatMap(({ nodeName }) => nodeName ?? []);
+  }
+
+  /** Until the cluster changes, the next decision is due, or the scan interval is over. */
+  async #waitForNext(signal: AbortSignal): Promise<void> {
+    const { cluster, clock, scanMs } = this.#options;
+    const now = clock.now();
+    const dueAt = Math.min(
+      this.#stabilization.dueAt ?? Number.POSITIVE_INFINITY,
+      this.#nextAt ?? Number.POSITIVE_INFINITY,
+      this.#decidedAt + scanMs,
+    );
+    const waitMs = dueAt <= now ? IDLE_MS : dueAt - now;
+    const done = new AbortController();
+    const either = AbortSignal.any([signal, done.signal]);
+    try {
+      await Promise.race([
+        clock.sleep(waitMs, { signal: either }),
+        cluster.waitForChange({ afterRevision: this.#observer.revision, signal: either }),
+      ]);
+      await clock.sleep(COALESCE_MS, { signal });
+    } finally {
+      done.abort();
+    }
+  }
+}
+
+function uidsOf({ nodes, pending }: Observed): Uids {
+  const pods = new Map(pending.map((pod) => [podKey(pod), pod.uid]));
+  return { node: (name) => nodes.get(name)?.uid, pod: (key) => pods.get(key) };
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Argument, type Command } from 'commander';
+import { NotFound } from '../ports/errors.ts';
+import type { SubjectKind } from '../scaling/index.ts';
+import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import type { CommandHost } from './context.ts';
+import { withPlan } from './make-plan.ts';
+
+interface ExplainOptions extends ConfigOptions {
+  readonly json?: true;
+}
+
+const KINDS = ['pod', 'node', 'pool', 'host'] as const satisfies readonly SubjectKind[];
+
+export function addExplain(parent: Command, host: CommandHost): void {
+  withConfigOptions(
+    parent
+      .command('explain')
+      .description('explain what the standalone autoscaler does with a pod, node, pool or host')
+      .addArgument(new Argument('<kind>', 'what to explain').choices(KINDS))
+      .argument('<name>', 'its name; of a pod also namespace/name, of a host also region/name'),
+  )
+    .option('--json', 'print JSON')
+    .action((kind: SubjectKind, name: string, options: ExplainOptions) =>
+      withPlan(host, options, async ({ input, decision }) => {
+        const { explain } = await import('../scaling/index.ts');
+        const explanation = explain({ input, plan: decision.plan }, kind, name);
+        if (!explanation.isKnown) throw notFound(kind, name);
+        const { formatExplanation } = await import('./format-plan.ts');
+        host.context.out(
+          options.json === true
+            ? `${JSON.stringify(explanation, null, 2)}\n`
+            : formatExplanation(explanation),
+        );
+      }),
+    );
+}
+
+function notFound(kind: SubjectKind, name: string): NotFound {
+  const hint = {
+    pod: 'Name it namespace/name; a pod that has ended is not known.',
+    node: 'kubectl get nodes lists them.',
+    pool: 'pvescaler pools lists them.',
+    host: 'Name it region/name; a host that no pool may use is not known.',
+    cluster: '',
+  }[kind];
+  return new NotFound(
+    kind === 'pool' ? 'POOL_NOT_FOUND' : 'RECORD_NOT_FOUND',
+    `there is no ${kind} ${name}`,
+    {
+      hint,
+    },
+  );
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// May the pods of a node be evicted? The rules and defaults of the Cluster Autoscaler, in its order; see
+// docs/guides/scale-down.md for the table.
+
+import type { PoolConfig } from '../config/types/index.ts';
+import { coversPod, type DisruptionBudget } from '../model/disruption-budget.ts';
+import { isDaemonSetPod, type Pod, podKey } from '../model/pod.ts';
+
+export interface EvictionBlock {
+  readonly pod: Pod;
+  readonly code: EvictionBlockCode;
+  readonly reason: string;
+}
+
+export type EvictionBlockCode =
+  | 'DoNotDisrupt'
+  | 'NotReplicated'
+  | 'KubeSystem'
+  | 'NotSafeToEvict'
+  | 'LocalStorage'
+  | 'DisruptionBudget';
+
+export interface EvictionContext {
+  readonly scaleDown: Pick<
+    PoolConfig['scaleDown'],
+    'skipLocalStorage' | 'skipSystemPods' | 'skipCustomControllers'
+  >;
+  /** Pods of lower priority never block. */
+  readonly expendablePriority: number;
+  readonly budgets: RemainingBudgets;
+}
+
+/** Pods that are not evicted: they end with their node, or are on their way out already. */
+export function isLeftOnNode(pod: Pod): boolean {
+  return pod.isMirror || isDaemonSetPod(pod) || pod.isTerminating || pod.isFinished;
+}
+
+/** The first pod that may not be evicted. */
+export function findEvictionBlock(
+  pods: readonly Pod[],
+  context: EvictionContext,
+): EvictionBlock | undefined {
+  for (const pod of pods) {
+    const block = isLeftOnNode(pod) ? undefined : blockOf(pod, context);
+    if (block !== undefined) return block;
+  }
+  return undefined;
+}
+
+const REPLICATED_KINDS: ReadonlySet<string> = new Set([
+  'ReplicationController',
+  'ReplicaSet',
+  'StatefulSet',
+  'Job',
+]);
+
+function blockOf(pod: Pod, context: EvictionContext): EvictionBlock | undefined {
+  const name = podKey(pod);
+  const block = (code: EvictionBlockCode, reason: string): EvictionBlock => ({ pod, code, reason });
+  if (pod.eviction?.doNotDisrupt === true)
+    return block('DoNotDisrupt', `pod ${name} has annotation karpenter.sh/do-not-disrupt`);
+  if (pod.priority < context.expendablePriority) return undefined;
+  if (pod.eviction?.safeToEvict !== true) {
+    const found = ownBlock(pod, context);
+    if (found !== undefined) return block(...found);
+  }
+  const budget = context.budgets.findBlocking(pod);
+  return budget === undefined ? undefined : block('DisruptionBudget', budget);
+}
+
+/** What the annotation `safe-to-evict: "true"` overrides. */
+function ownBlock(
+  pod: Pod,
+  { scaleDown, budgets }: EvictionContext,
+): readonly [EvictionBlockCode, string] | undefined {
+  const name = podKey(pod);
+  const unreplicated = unreplicatedReason(pod, scaleDown.skipCustomControllers);
+  if (unreplicated !== undefined) return ['NotReplicated', `pod ${name} ${unreplicated}`];
+  if (scaleDown.skipSystemPods && pod.namespace === 'kube-system' && !budgets.isCovered(pod))
+    return ['KubeSystem', `pod ${name} is in kube-system and has no PodDisruptionBudget`];
+  if (pod.eviction?.safeToEvict === false)
+    return ['NotSafeToEvict', `pod ${name} has annotation safe-to-evict: "false"`];
+  const volumes = pod.eviction?.localVolumes ?? [];
+  if (scaleDown.skipLocalStorage && volumes.length > 0)
+    return ['LocalStorage', `pod ${name} has local storage: ${volumes.join(', ')}`];
+  return undefined;
+}
+
+function unreplicatedReason({ controller }: Pod, skipsCustom: boolean): string | undefined {
+  if (controller === undefined) return 'has no controller that would replace it';
+  if (skipsCustom && !REPLICATED_KINDS.has(controller.kind))
+    return `is controlled by a ${controller.kind}, which may not replace it`;
+  return undefined;
+}
+
+/** How many disruptions are left of each PodDisruptionBudget, after the removals of this plan. */
+export class RemainingBudgets {
+  readonly #budgets: readonly DisruptionBudget[];
+  readonly #byNamespace: ReadonlyMap<string, readonly DisruptionBudget[]>;
+  readonly #used = new Map<DisruptionBudget, number>();
+  readonly #covering = new WeakMap<Pod, readonly DisruptionBudget[]>();
+
+  constructor(budgets: readonly DisruptionBudget[]) {
+    this.#budgets = budgets;
+    this.#byNamespace = Map.groupBy(budgets, ({ namespace }) => namespace);
+  }
+
+  /** The same budgets, unused. */
+  fresh(): RemainingBudgets {
+    return new RemainingBudgets(this.#budgets);
+  }
+
+  isCovered(pod: Pod): boolean {
+    return this.#coveringOf(pod).length > 0;
+  }
+
+  /** Why the pod may not be evicted now. */
+  findBlocking(pod: Pod): string | undefined {
+    const covering = this.#coveringOf(pod);
+    if (covering.length > 1) {
+      const names = covering.map(({ name }) => name).join(', ');
+      return `pod ${podKey(pod)} has several PodDisruptionBudgets (${names}), and the API evicts no such pod`;
+    }
+    for (const budget of covering) {
+      const left = budget.disruptionsAllowed - (this.#used.get(budget) ?? 0);
+      if (left < 1)
+        return `PodDisruptionBudget ${podKey(budget)} allows ${Math.max(0, left)} more disruptions of pod ${podKey(pod)}`;
+    }
+    return undefined;
+  }
+
+  /** Counts the evictions of these pods. */
+  use(pods: readonly Pod[]): void {
+    for (const pod of pods) {
+      if (isLeftOnNode(pod)) continue;
+      for (const budget of this.#coveringOf(pod))
+        this.#used.set(budget, (this.#used.get(budget) ?? 0) + 1);
+    }
+  }
+
+  #coveringOf(pod: Pod): readonly DisruptionBudget[] {
+    const inNamespace = this.#byNamespace.get(pod.namespace);
+    if (inNamespace === undefined) return [];
+    const known = this.#covering.get(pod);
+    if (known !== undefined) return known;
+    const covering = inNamespace.filter((budget) => coversPod(budget, pod));
+    this.#covering.set(pod, covering);
+    return covering;
+  }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine that may be removed, how much of it is used, and the texts about it.
+
+import { formatAge, formatCount } from '../model/format-text.ts';
+import type { Node } from '../model/node.ts';
+import type { Pod } from '../model/pod.ts';
+import type { ScalingMachine } from './input.ts';
+import type { Facts, PlannedMove, RefusalCode } from './plan.ts';
+import type { PoolState } from './pool-offers.ts';
+import type { Utilization } from './utilization.ts';
+
+/** A machine whose removal is worth a simulation. */
+export interface Candidate {
+  readonly machine: ScalingMachine;
+  readonly node: Node;
+  readonly state: PoolState;
+  /** The pods that run on it now. */
+  readonly pods: readonly Pod[];
+  /** Of these and of the pods that will be placed on it. */
+  readonly utilization: Utilization;
+}
+
+/** Why a machine is kept. */
+export interface Refused {
+  readonly code: RefusalCode;
+  readonly reason: string;
+  readonly facts?: Facts;
+  /** When it ends. */
+  readonly until?: number | undefined;
+}
+
+export function utilizationRefusal({ node, state, utilization }: Candidate): Refused | undefined {
+  const { when, utilizationThreshold } = state.pool.config.scaleDown;
+  const { cpu, memory, value, pods } = utilization;
+  const facts = { cpuPercent: percentOf(cpu), memoryPercent: percentOf(memory), pods };
+  if (pods === 0) return undefined;
+  if (when === 'empty')
+    return {
+      code: 'NodeNotEmpty',
+      reason: `node ${node.name} has ${formatCount(pods, 'pod')}, and pool ${state.pool.config.name} removes only empty machines`,
+      facts,
+    };
+  if (value < utilizationThreshold) return undefined;
+  return {
+    code: 'NodeUtilized',
+    reason: `node ${node.name} is needed: ${describeUtilization(utilization)} requested, threshold ${percentOf(utilizationThreshold)} %`,
+    facts: { ...facts, thresholdPercent: percentOf(utilizationThreshold) },
+  };
+}
+
+export function others(count: number): string {
+  return count === 0 ? '' : ` and ${count} more`;
+}
+
+export function drainReason(
+  { node, utilization }: Candidate,
+  {
+    planned,
+    unneededMs,
+  }: { readonly planned: readonly PlannedMove[]; readonly unneededMs: number },
+): string {
+  const since = `node ${node.name} has been unneeded for ${formatAge(unneededMs)}`;
+  if (utilization.pods === 0) return `${since}: it is empty`;
+  const targets = [...new Set(planned.map(({ to }) => to))].toSorted();
+  const named = targets.slice(0, 3).join(', ') + others(Math.max(0, targets.length - 3));
+  const fit = planned.length === 1 ? 'its pod fits on' : `its ${planned.length} pods fit on`;
+  return `${since}: ${describeUtilization(utilization)} requested, and ${fit} ${named}`;
+}
+
+function describeUtilization({ cpu, memory }: Utilization): string {
+  return `cpu ${percentOf(cpu)} % and memory ${percentOf(memory)} %`;
+}
+
+export function percentOf(share: number): number {
+  return Math.round(share * 1_000) / 10;
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which machines can be removed? A machine is unneeded when it is underutilized and all its pods fit on other nodes,
+// together with the pods of all other unneeded machines. One that has been unneeded for long enough is drained.
+
+import { formatAge, formatCount } from '../model/format-text.ts';
+import { type Pod, podKey } from '../model/pod.ts';
+import { type DrainAttempt, simulateDrains } from '../scheduling/index.ts';
+import { type EvictionContext, findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
+import { isReady, isStaying } from './expected-nodes.ts';
+import { isPlaceholder } from './headroom.ts';
+import type { ScalingInput, ScalingMachine, ScalingNode } from './input.ts';
+import type { ScalingMemory } from './memory.ts';
+import type { DrainStep, PlannedMove, Refusal } from './plan.ts';
+import type { PoolState } from './pool-offers.ts';
+import { PoolQuotas } from './pool-quotas.ts';
+import {
+  type Candidate,
+  drainReason,
+  others,
+  percentOf,
+  type Refused,
+  utilizationRefusal,
+} from './removal-candidate.ts';
+import { comparePods, type ScaleUp } from './scale-up.ts';
+import { utilizationOf } from './utilization.ts';
+
+export interface ScaleDown {
+  readonly steps: readonly DrainStep[];
+  readonly refusals: readonly Refusal[];
+  readonly unneededSince: ScalingMemory['unneededSince'];
+  /** When a machine will have been unneeded for long enough, or a delay ends. */
+  readonly nextAt: number | undefined;
+}
+
+type Machine = ScalingMachine & { readonly node: ScalingNode };
+
+/** Checks per machine when its pods do not fit one by one: few for a thousand machines, more for those to be drained. */
+const JUDGEMENT_CHECKS = 100;
+const SELECTION_CHECKS = 2_000;
+
+export function scaleDown(
+  input: ScalingInput,
+  states: ReadonlyMap<string, PoolState>,
+  up: ScaleUp,
+): ScaleDown {
+  return new ScaleDownDecision(input, states, up).decide();
+}
+
+class ScaleDownDecision {
+  readonly #input: ScalingInput;
+  readonly #states: ReadonlyMap<string, PoolState>;
+  readonly #up: ScaleUp;
+  readonly #refusals: Refusal[] = [];
+  readonly #unneededSince: Record<string, number> = {};
+  readonly #unready: ReadonlySet<string>;
+  /** Nodes that must not get pods: not proven to work. */
+  readonly #unproven: ReadonlySet<string>;
+  readonly #budgets: RemainingBudgets;
+  #nextAt: number | undefined;
+
+  constructor(input: ScalingInput, states: ReadonlyMap<string, PoolState>, up: ScaleUp) {
+    this.#input = input;
+    this.#states = states;
+    this.#up = up;
+    this.#unready = new Set(input.unreadyNodes);
+    this.#unproven = new Set([...input.unreadyNodes, ...up.expected.map(({ node }) => node.name)]);
+    this.#budgets = new RemainingBudgets(input.disruptionBudgets);
+  }
+
+  decide(): ScaleDown {
+    const candidates = this.#findCandidates().toSorted((left, right) => this.#compare(left, right));
+    const unneeded = this.#judge(candidates);
+    const due = this.#findDue(unneeded);
+    const steps = this.#blockedByCluster(due) ? [] : this.#select(due);
+    return {
+      steps,
+      refusals: this.#refusals,
+      unneededSince: this.#unneededSince,
+      nextAt: this.#nextAt,
+    };
+  }
+
+  #refuse(node: string, { code, reason, facts, until }: Refused): void {
+    this.#refusals.push({
+      subject: { kind: 'node', name: node },
+      code,
+      reason,
+      facts: facts ?? {},
+    });
+    this.#wakeAt(until);
+  }
+
+  #wakeAt(at: number | undefined): void {
+    if (at === undefined || at <= this.#input.now) return;
+    this.#nextAt = Math.min(this.#nextAt ?? Infinity, at);
+  }
+
+  // Candidates
+
+  #findCandidates(): readonly Candidate[] {
+    const { cluster } = this.#up;
+    const running = this.#runningPods();
+    const nodes = new Map(cluster.nodes.map((node) => [node.name, node]));
+    return this.#input.machines.flatMap((machine) => {
+      const state = this.#states.get(machine.pool);
+      if (state === undefined || !isStaying(machine) || !hasNode(machine)) return [];
+      const node = nodes.get(machine.node.name);
+      if (node === undefined || !isReady(machine)) return [];
+      const pods = running.get(node.name) ?? [];
+      const utilization = utilizationOf(node, cluster.podsOn(node.name), state.pool.config);
+      const candidate = { machine, node, state, pods, utilization };
+      const refused = this.#refusalOf(machine, candidate);
+      if (refused === undefined) return [candidate];
+      this.#refuse(node.name, refused);
+      return [];
+    });
+  }
+
+  // Read in one go: changing between two snapshots costs as much as their difference.
+  #runningPods(): ReadonlyMap<string, readonly Pod[]> {
+    const { machines, snapshot } = this.#input;
+    return new Map(
+      machines.flatMap(({ node }) =>
+        node === undefined ? [] : [[node.name, snapshot.podsOn(node.name)] as const],
+      ),
+    );
+  }
+
+  /** Why the machine is needed, without a simulation. */
+  #refusalOf(machine: Machine, candidate: Candidate): Refused | undefined {
+    const { pool } = candidate.state;
+    const name = machine.node.name;
+    if (pool.config.scaleDown.when === 'never')
+      return {
+        code: 'NodePoolNeverScalesDown',
+        reason: `pool ${machine.pool} has scaleDown.when: never`,
+      };
+    if (!machine.node.isReady || this.#unready.has(name))
+      return { code: 'NodeUnready', reason: `node ${name} is not Ready` };
+    return (
+      annotationRefusal(machine.node) ??
+      utilizationRefusal(candidate) ??
+      this.#neededByPending(machine)
+    );
+  }
+
+  #neededByPending({ id, node }: Machine): Refused | undefined {
+    const assigned = new Set(this.#input.memory.assignments[id] ?? []);
+    if (assigned.size === 0) return undefined;
+    const waiting = this.#up.placements.filter(
+      (one) => one.node === node.name && assigned.has(one.pod.uid),
+    );
+    const [first] = waiting;
+    if (first === undefined) return undefined;
+    return {
+      code: 'NodeNeededByPending',
+      reason: `node ${node.name} was created for ${formatCount(waiting.length, 'pod')} that will be scheduled, such as ${podKey(first.pod)}`,
+      facts: { pods: waiting.length },
+    };
+  }
+
+  /**
+   * Empty machines first. Then those that were unneeded before, so that their time is not lost. Then the lowest
+   * utilization, the fewest pods, the youngest.
+   */
+  #compare(left: Candidate, right: Candidate): number {
+    const known = this.#input.memory.unneededSince;
+    const keys = ({ machine, utilization }: Candidate): readonly number[] => [
+      utilization.pods === 0 ? 0 : 1,
+      known[machine.id] === undefined ? 1 : 0,
+      utilization.value,
+      utilization.pods,
+      -machine.requestedAt,
+    ];
+    const others = keys(right);
+    for (const [i, value] of keys(left).entries()) {
+      const difference = value - (others[i] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return left.machine.id < right.machine.id ? -1 : 1;
+  }
+
+  // Judgement: which candidates are unneeded, all together?
+
+  #judge(candidates: readonly Candidate[]): readonly Candidate[] {
+    const { cluster } = this.#up;
+    return simulateDrains(
+      cluster,
+      this.#drainOptions(this.#unproven, JUDGEMENT_CHECKS),
+      (tryDrain) =>
+        candidates.filter((candidate) => {
+          const { node, pods, machine } = candidate;
+          const block = findEvictionBlock(pods, this.#rulesFor(candidate));
+          if (block !== undefined) {
+            this.#refuse(node.name, {
+              code: 'NodePodBlocks',
+              reason: `node ${node.name} is kept: ${block.reason}`,
+              facts: { pod: podKey(block.pod), block: block.code },
+            });
+            return false;
+          }
+          const attempt = tryDrain(node.name);
+          if (!attempt.isPossible) this.#refuse(node.name, nowhereRefusal(node.name, attempt));
+          else this.#unneededSince[machine.id] = this.#unneededSinceOf(machine);
+          return attempt.isPossible;
+        }),
+    );
+  }
+
+  #unneededSinceOf({ id }: ScalingMachine): number {
+    const { memory, now } = this.#input;
+    // A clock that was set back.
+    return Math.min(memory.unneededSince[id] ?? now, now);
+  }
+
+  #rulesFor({ state }: Candidate, budgets = this.#budgets): EvictionContext {
+    return {
+      scaleDown: state.pool.config.scaleDown,
+      expendablePriority: this.#input.settings.expendablePriority,
+      budgets,
+    };
+  }
+
+  #drainOptions(avoid: ReadonlySet<string>, maxChecks: number) {
+    return { expendableBelow: this.#input.settings.expendablePriority, avoid, maxChecks };
+  }
+
+  // Selection: which of them are removed now?
+
+  /** Those that have been unneeded for long enough. */
+  #findDue(unneeded: readonly Candidate[]): readonly Candidate[] {
+    const { now } = this.#input;
+    return unneeded.filter(({ machine, node, state }) => {
+      const { unneededTimeMs } = state.pool.config.scaleDown;
+      const since = this.#unneededSince[machine.id] ?? now;
+      const until = since + unneededTimeMs;
+      if (until <= now) return true;
+      this.#refuse(node.name, {
+        code: 'NodeUnneededTooShort',
+        reason:
+          since === now
+            ? `node ${node.name} is unneeded now, and is removed when it has been for ${formatAge(unneededTimeMs)}`
+            : `node ${node.name} has been unneeded for ${formatAge(now - since)}, of ${formatAge(unneededTimeMs)}`,
+        facts: { unneededMs: now - since, unneededTimeMs },
+        until,
+      });
+      return false;
+    });
+  }
+
+  /** Whether nothing may be removed now. */
+  #blockedByCluster(due: readonly Candidate[]): boolean {
+    const { unreadyNodes, snapshot, settings } = this.#input;
+    const { maxTotalUnreadyPercentage, okTotalUnreadyCount } = settings.guards;
+    const total = snapshot.nodes.length;
+    const unready = unreadyNodes.length;
+    const percentage = total === 0 ? 0 : (unready * 100) / total;
+    if (unready > okTotalUnreadyCount && percentage > maxTotalUnreadyPercentage) {
+      this.#refusals.push({
+        subject: { kind: 'cluster', name: '' },
+        code: 'TooManyUnready',
+        reason: `no machine is removed while ${unready} of ${total} nodes are not Ready: more than ${okTotalUnreadyCount} and ${maxTotalUnreadyPercentage} %`,
+        facts: { unready, total, maxTotalUnreadyPercentage, okTotalUnreadyCount },
+      });
+      return true;
+    }
+    if (this.#up.machines.length === 0) return false;
+    for (const { node } of due)
+      this.#refuse(node.name, {
+        code: 'NodeRemovalWaits',
+        reason: `node ${node.name} is kept while ${formatCount(this.#up.machines.length, 'machine')} must be added`,
+      });
+    return true;
+  }
+
+  #select(due: readonly Candidate[]): readonly DrainStep[] {
+    const quotas = new PoolQuotas(this.#input);
+    const budgets = this.#budgets.fresh();
+    for (const pods of this.#podsOfLeavingNodes()) budgets.use(pods);
+    const allowed = due.filter((candidate) => {
+      const refused = this.#poolRefusal(candidate);
+      if (refused !== undefined) this.#refuse(candidate.node.name, refused);
+      return refused === undefined;
+    });
+    // Pods must not move to a node that is removed next.
+    const avoid = new Set([...this.#unproven, ...allowed.map(({ node }) => node.name)]);
+    const options = this.#drainOptions(avoid, SELECTION_CHECKS);
+    return simulateDrains(this.#up.cluster, options, (tryDrain) =>
+      allowed.flatMap((candidate) => {
+        const { node } = candidate;
+        const outcome = this.#trySelect(candidate, { quotas, budgets, tryDrain });
+        if ('code' in outcome) {
+          avoid.delete(node.name);
+          this.#refuse(node.name, outcome);
+          return [];
+        }
+        quotas.use(candidate);
+        budgets.use(candidate.pods);
+        return [this.#stepFor(candidate, outcome)];
+      }),
+    );
+  }
+
+  #podsOfLeavingNodes(): readonly (readonly Pod[])[] {
+    const { machines, snapshot } = this.#input;
+    return machines.flatMap((machine) =>
+      !isStaying(machine) && machine.node !== undefined ? [snapshot.podsOn(machine.node.name)] : [],
+    );
+  }
+
+  #trySelect(
+    candidate: Candidate,
+    {
+      quotas,
+      budgets,
+      tryDrain,
+    }: {
+      readonly quotas: PoolQuotas;
+      readonly budgets: RemainingBudgets;
+      readonly tryDrain: (node: string) => DrainAttempt;
+    },
+  ): DrainAttempt | Refused {
+    const { node, pods } = candidate;
+    const full = quotas.refusalOf(candidate);
+    if (full !== undefined) return full;
+    const block = findEvictionBlock(pods, this.#rulesFor(candidate, budgets));
+    if (block !== undefined)
+      return {
+        code: 'NodePodBlocks',
+        reason: `node ${node.name} is kept, beside the other removals: ${block.reason}`,
+        facts: { pod: podKey(block.pod), block: block.code },
+      };
+    const attempt = tryDrain(node.name);
+    return attempt.isPossible ? attempt : nowhereRefusal(node.name, attempt);
+  }
+
+  /** Delays of the pool. */
+  #poolRefusal({ node, state }: Candidate): Refused | undefined {
+    const { now } = this.#input;
+    const { config, lastAddAt, lastDeleteAt, lastFailureAt } = state.pool;
+    const { delayAfterAddMs, delayAfterDeleteMs, delayAfterFailureMs } = config.scaleDown;
+    const delays = [
+      ['scale-up', lastAddAt, delayAfterAddMs],
+      ['scale-down', lastDeleteAt, delayAfterDeleteMs],
+      ['failed scale-down', lastFailureAt, delayAfterFailureMs],
+    ] as const;
+    for (const [what, at, delayMs] of delays) {
+      if (at === undefined || at + delayMs <= now) continue;
+      return {
+        code: 'NodePoolDelay',
+        reason: `node ${node.name} is kept for ${formatAge(at + delayMs - now)}: pool ${config.name} waits ${formatAge(delayMs)} after a ${what}`,
+        facts: { after: what, delayMs, remainingMs: at + delayMs - now },
+        until: at + delayMs,
+      };
+    }
+    return undefined;
+  }
+
+  #stepFor(candidate: Candidate, { moves }: DrainAttempt): DrainStep {
+    const { machine, node, utilization } = candidate;
+    // Pods that would be placed here later need not be evicted.
+    const uids = new Set(candidate.pods.map(({ uid }) => uid));
+    const planned = moves
+      .filter(({ pod }) => uids.has(pod.uid))
+      .map(({ pod, to }): PlannedMove => ({ pod: nameOf(pod), to }));
+    const unneededMs = this.#input.now - (this.#unneededSince[machine.id] ?? this.#input.now);
+    return {
+      kind: 'drain',
+      pool: machine.pool,
+      machine: machine.id,
+      node: node.name,
+      moves: planned,
+      reason: drainReason(candidate, { planned, unneededMs }),
+      facts: {
+        unneededMs,
+        cpuPercent: percentOf(utilization.cpu),
+        memoryPercent: percentOf(utilization.memory),
+        pods: planned.length,
+      },
+    };
+  }
+}
+
+function hasNode(machine: ScalingMachine): machine is Machine {
+  return machine.node !== undefined;
+}
+
+function isReal(pod: Pod): boolean {
+  return !isPlaceholder(pod);
+}
+
+const SCALE_DOWN_DISABLED = 'cluster-autoscaler.kubernetes.io/scale-down-disabled';
+const DO_NOT_DISRUPT = 'karpenter.sh/do-not-disrupt';
+
+function annotationRefusal({ name, annotations }: ScalingNode): Refused | undefined {
+  if (annotations[SCALE_DOWN_DISABLED] === 'true')
+    return {
+      code: 'NodeScaleDownDisabled',
+      reason: `node ${name} has annotation ${SCALE_DOWN_DISABLED}`,
+    };
+  if (annotations[DO_NOT_DISRUPT] === 'true')
+    return { code: 'NodeDoNotDisrupt', reason: `node ${name} has annotation ${DO_NOT_DISRUPT}` };
+  return undefined;
+}
+
+function nowhereRefusal(node: string, { left }: DrainAttempt): Refused {
+  const [first] = left.filter(isReal).toSorted(comparePods);
+  if (first === undefined)
+    return {
+      code: 'NodeKeptAsHeadroom',
+      reason: `node ${node} is kept as headroom of its pool`,
+    };
+  return {
+    code: 'NodePodsFitNowhere',
+    reason: `node ${node} is needed: pod ${podKey(first)}${others(left.length - 1)} would fit on no other node`,
+    facts: { pod: podKey(first), pods: left.length },
+  };
+}
+
+function nameOf({ namespace, name, uid }: Pod): PlannedMove['pod'] {
+  return { namespace, name, uid };
+}
