@@ -15,9 +15,16 @@ import {
   withoutNodes,
   withPods,
 } from '../scheduling/index.ts';
-import { type ExpectedNode, findExpectedNodes, isStaying } from './expected-nodes.ts';
+import {
+  type ExpectedNode,
+  findExpectedNodes,
+  isStaying,
+  REGION_LABEL,
+  ZONE_LABEL,
+} from './expected-nodes.ts';
 import { isPlaceholder, placeholderPods } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
+import { mergeHosts } from './merged-hosts.ts';
 import {
   type HostLimits,
   hostKey,
@@ -217,11 +224,14 @@ function packPods(
   states: ReadonlyMap<string, PoolState>,
   { cluster, pods }: PackRequest,
 ): Packing {
+  const expendableBelow = input.settings.expendablePriority;
+  const merged = packOnMergedHosts(input, states, { cluster, pods });
+  if (merged !== undefined) return merged;
   let limits: HostLimits = new Map();
   const packWithin = (hostLimits: HostLimits): Packing =>
     pack(cluster, pods, {
-      pools: poolOffers(input, states, hostLimits),
-      expendableBelow: input.settings.expendablePriority,
+      pools: poolOffers(input, states, { limits: hostLimits }),
+      expendableBelow,
       domainLimits: sharedHostLimits(input),
     });
   let packing = packWithin(limits);
@@ -232,6 +242,48 @@ function packPods(
     packing = packWithin(limits);
   }
   return withoutOverfullHosts(input, packing);
+}
+
+/** Undefined when hosts have to be told apart: for pods that depend on them, or because they are nearly full. */
+function packOnMergedHosts(
+  input: ScalingInput,
+  states: ReadonlyMap<string, PoolState>,
+  { cluster, pods }: PackRequest,
+): Packing | undefined {
+  if (pods.some(isHostRelevant) || hasHostAntiAffinity(cluster)) return undefined;
+  const merged = mergeHosts(input);
+  const packing = pack(cluster, pods, {
+    pools: poolOffers(input, states, { merged }),
+    expendableBelow: input.settings.expendablePriority,
+    domainLimits: merged.limits,
+  });
+  const isLimited = packing.unplaced.some(({ refusals }) =>
+    refusals.some(({ pool, limit }) => limit !== undefined && limit.of !== pool),
+  );
+  return isLimited ? undefined : packing;
+}
+
+const HOST_LABELS: ReadonlySet<string> = new Set([ZONE_LABEL, REGION_LABEL]);
+
+/** Whether the pod decides about the host: it is spread over hosts, tied to one, or has volumes there. */
+export function isHostRelevant(pod: Pod): boolean {
+  const terms = [...pod.affinity, ...pod.antiAffinity, ...pod.spread];
+  if (terms.some(({ topologyKey }) => HOST_LABELS.has(topologyKey))) return true;
+  if (pod.volumes.length > 0) return true;
+  if (Object.keys(pod.nodeSelector).some((label) => HOST_LABELS.has(label))) return true;
+  const required = pod.nodeAffinity?.terms.flatMap(({ requirements }) => requirements) ?? [];
+  return required.some(({ key }) => HOST_LABELS.has(key));
+}
+
+/** Whether a pod that runs keeps others off its host. */
+function hasHostAntiAffinity(cluster: Snapshot): boolean {
+  return cluster.nodes.some(({ name }) =>
+    cluster
+      .podsOn(name)
+      .some(({ antiAffinity }) =>
+        antiAffinity.some(({ topologyKey }) => HOST_LABELS.has(topologyKey)),
+      ),
+  );
 }
 
 /** Leaves out the machines of the hosts that are still too full; the next decision tries again. */
