@@ -17,13 +17,10 @@ interface PlannedRow {
   readonly supported?: string;
 }
 
-const AUTOSCALER = 'the standalone autoscaler';
 const TEMPLATE_BUILD = 'building templates';
 
 export const PLANNED_KEYS: readonly PlannedRow[] = [
-  { prefix: ['mode'], feature: AUTOSCALER, supported: 'externalgrpc' },
   { prefix: ['http', 'dashboard'], feature: 'the dashboard', supported: 'off' },
-  { prefix: ['intervals', 'scan'], feature: AUTOSCALER },
   { prefix: ['proxmox', '*', 'transport'], feature: 'SSH to Proxmox hosts', supported: 'rest' },
   ...['image', 'cpu', 'memory', 'disk', 'packages', 'storage', 'bridge'].map((key) => ({
     prefix: ['templates', '*', key],
@@ -31,20 +28,6 @@ export const PLANNED_KEYS: readonly PlannedRow[] = [
   })),
   { prefix: ['ssh', 'privateKeyFile'], feature: 'creating single VMs' },
   { prefix: ['readiness'], feature: 'creating single VMs' },
-  { prefix: ['autoscaler'], feature: AUTOSCALER },
-  ...['priority', 'scaleUp', 'headroom', 'schedules'].map((key) => ({
-    prefix: ['pools', '*', key],
-    feature: AUTOSCALER,
-  })),
-  ...[
-    'when',
-    'utilizationThreshold',
-    'unneededTime',
-    'maxConcurrent',
-    'delayAfterAdd',
-    'delayAfterDelete',
-    'delayAfterFailure',
-  ].map((key) => ({ prefix: ['pools', '*', 'scaleDown', key], feature: AUTOSCALER })),
 ];
 
 /** The planned keys that this config sets. Takes the tree before defaults. */

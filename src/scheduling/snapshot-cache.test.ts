@@ -155,13 +155,12 @@ const podOptions = fc.record({
   controller: fc.constantFrom('ReplicaSet', 'DaemonSet'),
 });
 
+type SomePod = typeof podOptions extends fc.Arbitrary<infer P> ? P : never;
+
 type Op =
   | { readonly op: 'node'; readonly name: string; readonly zone: string; readonly variant: number }
   | { readonly op: 'remove-node'; readonly name: string }
-  | {
-      readonly op: 'pod';
-      readonly pod: typeof podOptions extends fc.Arbitrary<infer P> ? P : never;
-    }
+  | { readonly op: 'pod'; readonly pod: SomePod }
   | { readonly op: 'remove-pod'; readonly namespace: string; readonly name: string }
   | { readonly op: 'namespaces'; readonly gold: readonly string[] }
   | { readonly op: 'storage'; readonly zone: string | undefined }
@@ -214,21 +213,8 @@ function apply(objects: Objects, change: Exclude<Op, { op: 'update' }>): void {
     }
     case 'remove-node':
       return objects.removeNode(change.name);
-    case 'pod': {
-      const { app, on, nominated, finished, spec, ...rest } = change.pod;
-      return objects.putPod(
-        aPod({
-          ...rest,
-          labels: { app },
-          ...(on !== undefined && { on }),
-          spec: { ...SPECS[spec]?.(app), ...(on !== undefined && { nodeName: on }) },
-          status: {
-            phase: finished ? 'Succeeded' : 'Pending',
-            ...(nominated !== undefined && { nominatedNodeName: nominated }),
-          },
-        }),
-      );
-    }
+    case 'pod':
+      return objects.putPod(podOf(change.pod));
     case 'remove-pod':
       return objects.removePod(podKey(change));
     case 'namespaces':
@@ -246,6 +232,19 @@ function apply(objects: Objects, change: Exclude<Op, { op: 'update' }>): void {
       return objects.set({ daemonSets: [unwrap(daemonSetFromKubernetes(source))] });
     }
   }
+}
+
+function podOf({ app, on, nominated, finished, spec, ...rest }: SomePod): Pod {
+  return aPod({
+    ...rest,
+    labels: { app },
+    ...(on !== undefined && { on }),
+    spec: { ...SPECS[spec]?.(app), ...(on !== undefined && { nodeName: on }) },
+    status: {
+      phase: finished ? 'Succeeded' : 'Pending',
+      ...(nominated !== undefined && { nominatedNodeName: nominated }),
+    },
+  });
 }
 
 function storageIn(zone: string | undefined): StorageObjects {

@@ -542,12 +542,12 @@ describe('the effective config', () => {
   };
 
   it.each([
-    ['mode: standalone\n', ['mode']],
+    ['mode: standalone\nautoscaler: { poolChoice: random }\n', []],
     ['mode: externalgrpc\ngrpc: { insecure: true }\n', []],
     ['http: { dashboard: ":9000" }\n', ['http.dashboard']],
     ['http: { dashboard: off }\n', []],
     ['http: { dashboard: "off" }\n', []],
-    ['intervals: { scan: 15s, reconcile: 10s }\n', ['intervals.scan']],
+    ['intervals: { scan: 15s, reconcile: 10s }\n', []],
     [
       'templates: { base: { name: base, image: jammy, cpu: 2 } }\n',
       ['templates.base.image', 'templates.base.cpu'],

@@ -68,7 +68,6 @@ pools:
 
 export function starterConfig(options: StarterOptions = {}): string {
   const mode = options.mode ?? 'externalgrpc';
-  const head = mode === 'externalgrpc' ? `${HEAD}mode: ${mode}\n` : HEAD;
-  const text = `${head}${mode === 'externalgrpc' ? GRPC : ''}${BODY}`;
+  const text = `${HEAD}mode: ${mode}\n${mode === 'externalgrpc' ? GRPC : ''}${BODY}`;
   return options.full === true ? `${text}\n${renderAllKeysAsComments()}` : text;
 }

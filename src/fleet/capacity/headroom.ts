@@ -31,6 +31,7 @@ import type {
 } from './capacity-forecast.ts';
 import {
   onRequiredHost,
+  type PlacementScope,
   placementFacts,
   placementRequest,
   sourceOf,
@@ -49,10 +50,7 @@ export async function updateForecast(
   // A negative age means that the clock was set back.
   if (ageMs >= 0 && ageMs < COMPUTE_INTERVAL_MS) return;
   forecast.forecastAt = context.now;
-  const ids = new Map<string, number>();
-  for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
-  await context.yieldToEventLoop();
-  const waitingMachines = await WaitingMachines.of(context, ids);
+  const waitingMachines = await findWaiting(context);
   for (const pool of Object.values(context.settings.pools)) {
     if (wasReadRecently(context, pool, forecast)) continue;
     forecast.setHeadroom(pool.name, await computeHeadroom(context, pool, waitingMachines));
@@ -60,6 +58,13 @@ export async function updateForecast(
   }
   forecast.setCapacity(await computeCapacity(context, waitingMachines));
   forecast.notify();
+}
+
+async function findWaiting(context: ReconcileContext): Promise<WaitingMachines> {
+  const ids = new Map<string, number>();
+  for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
+  await context.yieldToEventLoop();
+  return WaitingMachines.of(context, ids);
 }
 
 function wasReadRecently(
@@ -267,29 +272,32 @@ class WaitingMachines {
     const pool = this.#context.pool(machine.pool);
     const only = machine.requiredHost?.region;
     for (const name of pool?.regions ?? []) {
-      if (only !== undefined && only !== name) continue;
       const view = this.#context.views.get(name);
       if (pool === undefined || view === undefined || this.freeIds(name) <= 0) continue;
-      const where = { region: this.#context.region(name), view, pool };
-      const source = sourceOf(this.#context, where);
-      const wanted = placementRequest({ ...where, source }, machine.size);
-      const request = onRequiredHost(wanted, machine);
-      const decision = chooseHost(request, this.facts(view));
-      if (!decision.placed) {
-        this.unplaced.set(machine.id, decision);
-        continue;
+      if (only !== undefined && only !== name) continue;
+      const refusal = this.#holdIn(machine, { region: this.#context.region(name), view, pool });
+      if (refusal === undefined) {
+        this.unplaced.delete(machine.id);
+        return;
       }
-      const held = this.addresses(name);
-      const own = addressesBeside(this.#context, where, { machine: machine.id, held });
-      if (!own.chosen) {
-        this.unplaced.set(machine.id, own);
-        continue;
-      }
-      this.unplaced.delete(machine.id);
-      this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
-      this.#holdAddresses(machine, name, own.addresses);
-      return;
+      this.unplaced.set(machine.id, refusal);
     }
+  }
+
+  /** Undefined when it is held there. */
+  #holdIn(machine: Machine, where: PlacementScope): PlacementRefusal | undefined {
+    const name = where.view.region;
+    const source = sourceOf(this.#context, where);
+    const wanted = placementRequest({ ...where, source }, machine.size);
+    const request = onRequiredHost(wanted, machine);
+    const decision = chooseHost(request, this.facts(where.view));
+    if (!decision.placed) return decision;
+    const held = this.addresses(name);
+    const own = addressesBeside(this.#context, where, { machine: machine.id, held });
+    if (!own.chosen) return own;
+    this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
+    this.#holdAddresses(machine, name, own.addresses);
+    return undefined;
   }
 
   #holdAddresses({ id, pool }: Machine, region: string, addresses: readonly string[]): void {

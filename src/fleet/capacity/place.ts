@@ -39,7 +39,7 @@ import type { PlacementRefusal } from './capacity-forecast.ts';
 import { findUnreadHosts, hostsWithSpace } from './storage-space.ts';
 import { findUnreadTemplate, templatesIn } from './templates.ts';
 
-interface PlacementScope {
+export interface PlacementScope {
   readonly region: RegionSettings;
   readonly view: RegionView;
   readonly pool: PoolSettings;
