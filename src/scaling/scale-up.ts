@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which machines do the pending pods need? Pods that fit on nodes, or on machines that are being provisioned, need none.
 
+import type { Node } from '../model/node.ts';
 import { isDaemonSetPod, type Pod, podKey } from '../model/pod.ts';
+import type { Taint } from '../model/taints.ts';
 import {
   type LimitHit,
   type Packing,
@@ -55,11 +57,9 @@ export interface ScaleUp {
 
 export function scaleUp(input: ScalingInput, states: ReadonlyMap<string, PoolState>): ScaleUp {
   const expected = findExpectedNodes(input);
+  const nodes = [...expected.map(({ node }) => node), ...taintedNodes(input, expected)];
   const present = withoutLeavingNodes(
-    withExpectedNodes(
-      input.snapshot,
-      expected.map(({ node }) => node),
-    ),
+    nodes.length === 0 ? input.snapshot : withExpectedNodes(input.snapshot, nodes),
     input,
   );
   const { pending, daemons } = splitDaemonPods(input, expected, present);
@@ -93,6 +93,21 @@ export function scaleUp(input: ScalingInput, states: ReadonlyMap<string, PoolSta
     tooNew: tooNew.filter((pod) => !late.placed.some((one) => one.pod === pod)),
     cluster: late.cluster,
   };
+}
+
+const NOT_READY: Taint = { key: 'node.kubernetes.io/not-ready', value: '', effect: 'NoSchedule' };
+
+/** Nodes that are not Ready, with the taint that Kubernetes adds a moment later. */
+function taintedNodes(
+  { snapshot, unreadyNodes }: ScalingInput,
+  expected: readonly ExpectedNode[],
+): readonly Node[] {
+  if (unreadyNodes.length === 0) return [];
+  const unready = new Set(unreadyNodes);
+  for (const { node } of expected) unready.delete(node.name);
+  return snapshot.nodes
+    .filter(({ name }) => unready.has(name))
+    .map((node) => ({ ...node, taints: [...node.taints, NOT_READY] }));
 }
 
 /** Pods of nodes that are being removed are placed where they fit; their drains count on that. */
