@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a simulated cluster for `pvescaler sim kubernetes` and the demo: API server with HTTPS, controllers, scheduler.
+import { createHash, X509Certificate } from 'node:crypto';
 import type { Clock } from '../../ports/clock.ts';
 import { InvalidRequest } from '../../ports/errors.ts';
 import type { Random } from '../../ports/random.ts';
@@ -23,6 +24,8 @@ export interface RunningKubernetes {
   readonly sim: KubernetesSim;
   readonly url: string;
   readonly caPem: string;
+  /** `sha256:…` of the CA's public key, as `kubeadm join` pins it. */
+  readonly caCertHash: string;
   /** A kubeconfig of an administrator. */
   readonly kubeconfig: string;
   close(): Promise<void>;
@@ -74,6 +77,7 @@ export async function startKubernetesSim(
     sim,
     url: served.url,
     caPem,
+    caCertHash: hashPublicKey(caPem),
     kubeconfig: formatKubeconfig({ server: served.url, caPem, adminToken }),
     close: async () => {
       stop.abort();
@@ -81,6 +85,11 @@ export async function startKubernetesSim(
       await served.close();
     },
   };
+}
+
+function hashPublicKey(certPem: string): string {
+  const spki = new X509Certificate(certPem).publicKey.export({ type: 'spki', format: 'der' });
+  return `sha256:${createHash('sha256').update(spki).digest('hex')}`;
 }
 
 function parseListen(text: string): { readonly host: string; readonly port: number } {

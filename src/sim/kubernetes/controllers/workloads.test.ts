@@ -44,10 +44,8 @@ describe('a Deployment', () => {
     for (let second = 0; second < 60; second += 1) {
       await cluster.advance(1);
       const [deployment] = cluster.sim.list('apps/v1', 'deployments');
-      fewest = Math.min(
-        fewest,
-        (deployment?.['status'] as { readyReplicas: number }).readyReplicas,
-      );
+      const { readyReplicas } = deployment!['status'] as { readyReplicas: number };
+      fewest = Math.min(fewest, readyReplicas);
     }
     expect(imagesOf(cluster.pods())).toEqual(['new', 'new', 'new', 'new']);
     expect(fewest).toBe(3);

@@ -11,7 +11,11 @@ function start() {
   return cluster;
 }
 
-function addPod({ sim }: SimCluster, name: string, labels: JsonObject = {}, spec: JsonObject = {}) {
+function addPod(
+  { sim }: SimCluster,
+  name: string,
+  { labels = {}, ...spec }: JsonObject & { readonly labels?: JsonObject } = {},
+) {
   const metadata = { name, namespace: 'default', labels };
   return sim.create('v1', 'pods', { metadata, spec: { containers: [], ...spec } });
 }
@@ -45,8 +49,8 @@ describe('a list', () => {
     ['fieldSelector=metadata.name%3Db', ['b']],
   ])('selects with %s', async (query, expected) => {
     const cluster = start();
-    addPod(cluster, 'a', { app: 'web', tier: 'x' }, { nodeName: 'n1' });
-    addPod(cluster, 'b', { app: 'web', tier: 'y' });
+    addPod(cluster, 'a', { labels: { app: 'web', tier: 'x' }, nodeName: 'n1' });
+    addPod(cluster, 'b', { labels: { app: 'web', tier: 'y' } });
     addPod(cluster, 'c');
     expect(await namesOf(cluster, query)).toEqual(expected);
   });
@@ -61,7 +65,7 @@ describe('a list', () => {
 
   it('is a table when kubectl asks for one', async () => {
     const cluster = start();
-    addPod(cluster, 'a', {}, { containers: [{ name: 'main', image: 'x' }] });
+    addPod(cluster, 'a', { containers: [{ name: 'main', image: 'x' }] });
     await cluster.advance(125);
     const headers = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
     const response = await cluster.sim.fetch(new Request(`http://sim.example${PODS}`, { headers }));
@@ -75,7 +79,7 @@ describe('a list', () => {
 describe('a watch', () => {
   it('shows an object that begins or ceases to be selected as added or deleted', async () => {
     const cluster = start();
-    addPod(cluster, 'a', { app: 'web' });
+    addPod(cluster, 'a', { labels: { app: 'web' } });
     await cluster.advance(1);
     const { body } = await cluster.call('GET', PODS);
     const { resourceVersion } = body['metadata'] as { resourceVersion: string };
@@ -124,7 +128,7 @@ describe('a strategic merge patch', () => {
       { name: 'one', image: 'x', env },
       { name: 'two', image: 'y' },
     ];
-    addPod(cluster, 'a', {}, { containers });
+    addPod(cluster, 'a', { containers });
     const patch = {
       spec: {
         containers: [
@@ -186,7 +190,7 @@ describe('a deletion', () => {
 
   it('of a selected collection leaves the others', async () => {
     const cluster = start();
-    addPod(cluster, 'a', { app: 'web' });
+    addPod(cluster, 'a', { labels: { app: 'web' } });
     addPod(cluster, 'b');
     await cluster.call('DELETE', `${PODS}?labelSelector=app%3Dweb`);
     expect(await namesOf(cluster, '')).toEqual(['b']);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The user of a request, from a token or a client certificate; without both the user is anonymous.
+import { X509Certificate } from 'node:crypto';
 import { ApiError } from '../storage/api-error.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { objectField, type SimObject, textField } from '../storage/objects.ts';
@@ -22,6 +23,14 @@ const PUBLIC_PATHS = [
   '/cacerts',
   '/api/v1/namespaces/kube-public/configmaps/cluster-info',
 ];
+
+/** The user that a client certificate names, for connections without sockets. */
+export function userOfCertificate(certPem: string): User {
+  const lines = new X509Certificate(certPem).subject.split('\n');
+  const texts = (key: string) =>
+    lines.filter((line) => line.startsWith(`${key}=`)).map((line) => line.slice(key.length + 1));
+  return { username: texts('CN')[0] ?? '', groups: texts('O') };
+}
 
 export interface AuthenticationOptions {
   readonly store: ObjectStore;

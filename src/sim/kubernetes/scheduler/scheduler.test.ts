@@ -11,7 +11,11 @@ function start() {
 
 type Cluster = ReturnType<typeof start>;
 
-async function place(cluster: Cluster, replicas: number, spec: JsonObject = {}, cpu = '100m') {
+async function place(
+  cluster: Cluster,
+  replicas: number,
+  { cpu = '100m', ...spec }: JsonObject & { readonly cpu?: string } = {},
+) {
   const template = aTemplate('web', spec, { cpu });
   cluster.sim.create('apps/v1', 'replicasets', aWorkload('web', { replicas, template }));
   await cluster.advance(5);
@@ -19,7 +23,7 @@ async function place(cluster: Cluster, replicas: number, spec: JsonObject = {}, 
 }
 
 function messageOf(pod: SimObject | undefined): unknown {
-  const { conditions } = pod?.['status'] as { conditions: JsonObject[] };
+  const { conditions } = pod!['status'] as { conditions: JsonObject[] };
   return conditions.find(({ type }) => type === 'PodScheduled')?.['message'];
 }
 
@@ -37,7 +41,7 @@ describe('the scheduler', () => {
     const cluster = start();
     cluster.addNode('n1');
     cluster.addNode('n2', { taints: [{ key: 'dedicated', effect: 'NoSchedule' }] });
-    expect(await place(cluster, 2, {}, '1500m')).toEqual(['', 'n1']);
+    expect(await place(cluster, 2, { cpu: '1500m' })).toEqual(['', 'n1']);
     const pending = cluster.pods().find((pod) => nodeNameOf(pod) === '');
     expect(messageOf(pending)).toBe(
       '0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {dedicated:NoSchedule}.',
