@@ -21,6 +21,9 @@ export interface ServerOptions {
   readonly sim: () => Pick<KubernetesSim, 'fetch'>;
 }
 
+/** The 5 s of Node close connections that clients of a real API server use again. */
+const KEEP_ALIVE_MS = 180_000;
+
 /** Listens on loopback without TLS. Port 0 selects a free port. */
 export function serveKubernetes(sim: KubernetesSim, port = 0): Promise<ServedKubernetes> {
   return listen({ host: '127.0.0.1', port, sim: () => sim });
@@ -44,6 +47,7 @@ export async function listen({ host, port, tls, sim }: ServerOptions): Promise<S
       },
     }),
   });
+  if ('keepAliveTimeout' in server) server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => resolve());
