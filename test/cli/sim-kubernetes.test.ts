@@ -32,15 +32,13 @@ async function startKubernetes(...args: readonly string[]) {
   const tls = { kind: 'verify', caPem: caPem.toString() } as const;
   const transport = await openHttpTransport({ tls });
   onTestFinished(() => transport.close());
-  const request = async (method: 'GET' | 'POST', path: string, body?: object, token?: string) => {
+  const request = async (path: string, options: { post?: object; token?: string } = {}) => {
+    const { post, token = users[0]!.user.token } = options;
     const response = await transport.request({
-      method,
+      method: post === undefined ? 'GET' : 'POST',
       url: `${url}${path}`,
-      headers: {
-        'content-type': 'application/json',
-        authorization: `Bearer ${token ?? users[0]!.user.token}`,
-      },
-      ...(body && { body: JSON.stringify(body) }),
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      ...(post && { body: JSON.stringify(post) }),
       timeoutMs: 10_000,
     });
     return { status: response.status, body: JSON.parse(await readText(response.body)) as unknown };
@@ -65,33 +63,29 @@ it('runs pods of a simulated cluster on machines that pvescaler creates', async 
     join: 'k3s',
     config: `cluster: { kubeconfig: ${kubeconfig} }\njoin:\n  k3s: { server: "${url}", version: v1.34.4+k3s1, token: auto }\n`,
   });
-  await request('POST', '/apis/apps/v1/namespaces/default/deployments', {
-    metadata: { name: 'web' },
-    spec: {
-      replicas: 2,
-      selector: { matchLabels: { app: 'web' } },
-      template: {
-        metadata: { labels: { app: 'web' } },
-        spec: { containers: [{ name: 'main', image: 'x' }] },
-      },
-    },
-  });
-  const pods = async (selector: string) => {
-    const { body } = await request('GET', `/api/v1/pods?fieldSelector=${selector}`);
+  const template = {
+    metadata: { labels: { app: 'web' } },
+    spec: { containers: [{ name: 'main', image: 'x' }] },
+  };
+  const selector = { matchLabels: { app: 'web' } };
+  const deployment = { metadata: { name: 'web' }, spec: { replicas: 2, selector, template } };
+  await request('/apis/apps/v1/namespaces/default/deployments', { post: deployment });
+  const countPods = async (phase: string) => {
+    const { body } = await request(`/api/v1/pods?fieldSelector=status.phase%3D${phase}`);
     return (body as { items: unknown[] }).items.length;
   };
-  await waitUntil(async () => (await pods('status.phase%3DPending')) === 2);
+  await waitUntil(async () => (await countPods('Pending')) === 2);
   expect(lab.run('pool', 'scale', 'workers', '--to', '1')).toMatchObject({ exitCode: 0 });
-  await waitUntil(async () => (await pods('status.phase%3DRunning')) === 2);
+  await waitUntil(async () => (await countPods('Running')) === 2);
   expect(await stop(kubernetes.child)).toEqual([0, null]);
 }, 120_000);
 
 it('has nodes without machines, and refuses a wrong token', async () => {
   const { child, request, caCertHash } = await startKubernetes('--fake-nodes', '2');
   expect(caCertHash).toMatch(/^sha256:[0-9a-f]{64}$/);
-  const nodes = await request('GET', '/api/v1/nodes');
+  const nodes = await request('/api/v1/nodes');
   expect((nodes.body as { items: unknown[] }).items).toHaveLength(2);
-  expect(await request('GET', '/api/v1/nodes', undefined, 'wrong')).toMatchObject({ status: 401 });
+  expect(await request('/api/v1/nodes', { token: 'wrong' })).toMatchObject({ status: 401 });
   await stop(child);
 }, 30_000);
 

@@ -163,7 +163,7 @@ describe.each(DISTRIBUTIONS)('a %s guest', (distribution) => {
         containers: [{ name: 'main', image: 'x' }],
       },
     });
-    const phase = () => (site.sim.list('v1', 'pods')[0]?.['status'] as { phase: string }).phase;
+    const phase = () => (site.sim.list('v1', 'pods')[0]!['status'] as { phase: string }).phase;
     await site.clock.advance(30_000);
     expect(phase()).toBe('Running');
     await site.clock.advance(60_000);
