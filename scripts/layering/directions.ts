@@ -74,8 +74,10 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
   serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
   cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve', 'certs'] },
-  'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
-  'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
+  // Certificates and certificate requests, which both simulators create.
+  'sim/x509': { imports: [], open: 'every-file' },
+  'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts', 'sim/x509'] },
+  'sim/kubernetes': { imports: ['model', 'ports', 'sim/x509'] },
 };
 
 /** Entry points of the threads. They may import everything, and no file imports them. */

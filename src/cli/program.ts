@@ -17,6 +17,7 @@ import { addPoolConfirmLost } from './pool-confirm-lost.ts';
 import { addPoolScale } from './pool-scale.ts';
 import { addPools } from './pools.ts';
 import { addServe } from './serve.ts';
+import { addSimKubernetes } from './sim-kubernetes.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
@@ -67,6 +68,7 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
     .command('sim')
     .description('run simulators, to try pvescaler without servers');
   addSimProxmox(sim, host);
+  addSimKubernetes(sim, host);
   addCompletion(program, host);
   return program;
 }
