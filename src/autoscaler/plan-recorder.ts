@@ -91,7 +91,7 @@ export class PlanRecorder {
     }
     for (const refusal of pods.slice(0, MAX_POD_EVENTS))
       this.#emitNotTriggered(refusal, { known, uids });
-    const current = new Set(shown.map(keyOf));
+    const current = new Set(shown.map(keyOf).flatMap((key) => [key, `event of ${key}`]));
     this.#recorded = new Map(
       [...this.#recorded].filter(([key]) => current.has(key) || !REFUSAL_KEY.test(key)),
     );
@@ -150,7 +150,7 @@ export class PlanRecorder {
     { subject, code, reason }: Refusal,
     { known, uids }: { readonly known: ReadonlyMap<string, string>; readonly uids: Uids },
   ): void {
-    const key = `event of pod ${subject.name}`;
+    const key = `event of ${subject.kind} ${subject.name}`;
     if (known.get(key) === reason) return;
     this.#recorded.set(key, reason);
     const [namespace = '', name = ''] = subject.name.split('/');
@@ -186,7 +186,7 @@ const STEP_REASONS: Readonly<Record<Step['kind'], string>> = {
   cancel: 'ScaleUpCancelled',
 };
 
-const REFUSAL_KEY = /^(pod|pool|cluster|event of pod) /;
+const REFUSAL_KEY = /^(event of )?(pod|pool|cluster) /;
 
 function keyOf({ subject }: Refusal): string {
   return `${subject.kind} ${subject.name}`;

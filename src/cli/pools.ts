@@ -49,7 +49,7 @@ function countIn({ machines }: RemovedPool, ...phases: readonly string[]): strin
 function renderRemoved(pool: RemovedPool): readonly string[] {
   const target = pool.machines.filter(({ phase }) => countsTowardsTarget(phase)).length;
   const deleting = countIn(pool, 'deleting', 'draining');
-  const text = 'not in the config: see orphans for the commands that delete its machines';
+  const text = `not in the config: pool delete ${pool.name} deletes its machines`;
   return [pool.name, String(target), countIn(pool, 'ready'), deleting, '0', '', text];
 }
 

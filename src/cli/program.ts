@@ -14,6 +14,7 @@ import { addMachineShow } from './machine-show.ts';
 import { addMachines } from './machines.ts';
 import { addOrphans } from './orphans.ts';
 import { addPoolConfirmLost } from './pool-confirm-lost.ts';
+import { addPoolDelete } from './pool-delete.ts';
 import { addPoolScale } from './pool-scale.ts';
 import { addPools } from './pools.ts';
 import { addServe } from './serve.ts';
@@ -44,9 +45,10 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
   addPools(program, host);
   const pool = program
     .command('pool')
-    .description('scale a pool, or confirm that machines are lost');
+    .description('scale a pool, confirm that machines are lost, or delete a removed pool');
   addPoolScale(pool, host);
   addPoolConfirmLost(pool, host);
+  addPoolDelete(pool, host);
   addMachines(program, host);
   const machine = program.command('machine').description('show or delete machines');
   addMachineShow(machine, host);

@@ -2,6 +2,7 @@
 // Progress of a command that waits for machines: what the driver reports, phase changes, and refusals and failures
 // from the journal, printed to standard error.
 import type { DriverEvents, PassReport } from '../fleet/index.ts';
+import { type Drain, formatBlockers, isTerminatingPod } from '../model/drain.ts';
 import type { Machine } from '../model/machine.ts';
 import type { PvescalerError } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
@@ -15,6 +16,8 @@ export class Progress {
   readonly #open: OpenFleet;
   readonly #regions: readonly string[];
   readonly #phases = new Map<string, string>();
+  /** What each drain was last seen to wait for. */
+  readonly #blockers = new Map<string, string>();
   #journalSequence: number | undefined;
   #lastLine = '';
   #otherDriver: { readonly holder: string; readonly since: number } | undefined;
@@ -91,7 +94,8 @@ export class Progress {
   }
 
   async #printPhases(): Promise<void> {
-    const { machines } = await this.#open.fleet.status();
+    const { machines, drains } = await this.#open.fleet.status();
+    this.#printBlockers(machines, drains);
     for (const machine of machines) {
       const before = this.#phases.get(machine.id);
       this.#phases.set(machine.id, machine.phase);
@@ -104,6 +108,16 @@ export class Progress {
     }
   }
 
+  #printBlockers(machines: readonly Machine[], drains: readonly Drain[]): void {
+    for (const { machine: id, blockedBy } of drains) {
+      const machine = machines.find((one) => one.id === id);
+      const text = describeWait(blockedBy);
+      if (machine === undefined || (this.#blockers.get(id) ?? '') === text) continue;
+      this.#blockers.set(id, text);
+      if (text !== '') this.#print(`${displayName(machine)}: waiting for ${text}`);
+    }
+  }
+
   #printOnce(line: string): void {
     if (this.#lastLine === line) return;
     this.#lastLine = line;
@@ -113,6 +127,13 @@ export class Progress {
   #print(line: string): void {
     this.#host.context.err(`${line}\n`);
   }
+}
+
+/** Empty: nothing. Terminating pods are not named: each that ends would be a new line. */
+function describeWait(blockedBy: Drain['blockedBy']): string {
+  const refused = blockedBy.filter((blocker) => !isTerminatingPod(blocker));
+  if (refused.length > 0) return formatBlockers(refused);
+  return blockedBy.length > 0 ? 'its pods to end' : '';
 }
 
 /** Names the machines, their phases and their last errors, in one sentence. */

@@ -19,10 +19,14 @@ export function withTimeoutOption(command: Command): Command {
 
 /** Undefined: no limit. */
 export function parseTimeoutMs({ timeout }: TimeoutOptions): number | undefined {
-  if (timeout === undefined) return undefined;
-  const parsed = parseDuration(timeout);
-  if (!parsed.ok) throw new InvalidRequest('USAGE', `--timeout ${timeout}: ${parsed.problem}`);
+  return timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
+}
+
+/** The value of an option; above zero. */
+export function parseDurationMs(option: string, text: string): number {
+  const parsed = parseDuration(text);
+  if (!parsed.ok) throw new InvalidRequest('USAGE', `${option} ${text}: ${parsed.problem}`);
   const ms = Number(parsed.value.nanoseconds / NANOSECONDS_PER_MS);
-  if (ms <= 0) throw new InvalidRequest('USAGE', `--timeout ${timeout} is not above zero`);
+  if (ms <= 0) throw new InvalidRequest('USAGE', `${option} ${text} is not above zero`);
   return ms;
 }

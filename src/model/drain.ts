@@ -30,6 +30,12 @@ export const DRAIN_TRANSITIONS: Readonly<Record<DrainState, readonly DrainState[
 /** `timed-out`: pods or volumes did not leave in time. `changed`: the node is needed, or is not as it was. */
 export type UndoCause = 'cancelled' | 'changed' | 'timed-out';
 
+export interface DrainBlocker {
+  /** A pod as `namespace/name`, or `volume <name>`. */
+  readonly object: string;
+  readonly reason: string;
+}
+
 export interface Drain {
   readonly machine: MachineId;
   readonly nodeName: string;
@@ -46,10 +52,29 @@ export interface Drain {
   readonly deadlineAt: number;
   /** Set before the drain cordons the Node. A Node that was cordoned before stays so when the drain is undone. */
   readonly isCordonedByDrain: boolean;
-  /** What the drain waited for at the last attempt: pods as `namespace/name`, or volumes. */
-  readonly blockedBy: readonly { readonly object: string; readonly reason: string }[];
+  /** What the drain waited for at the last attempt; pods that are only terminating come last. */
+  readonly blockedBy: readonly DrainBlocker[];
   /** Set when it is decided to undo the drain. */
   readonly undo?: { readonly cause: UndoCause; readonly message: string };
+}
+
+const TERMINATING = 'it is terminating';
+
+export function terminatingPod(object: string): DrainBlocker {
+  return { object, reason: TERMINATING };
+}
+
+export function isTerminatingPod({ reason }: DrainBlocker): boolean {
+  return reason === TERMINATING;
+}
+
+const MAX_NAMED_BLOCKERS = 3;
+
+export function formatBlockers(blockedBy: readonly DrainBlocker[]): string {
+  const named = blockedBy.slice(0, MAX_NAMED_BLOCKERS);
+  const more = blockedBy.length - named.length;
+  const text = named.map(({ object, reason }) => `${object}: ${reason}`).join('; ');
+  return more === 0 ? text : `${text}; and ${more} more`;
 }
 
 /** Whether it is over: the machine may be deleted, or the Node is as it was before. */

@@ -15,6 +15,7 @@ export const ERROR_CLASSES = [
   'NotOwned',
   'Unreachable',
   'TimedOut',
+  'Undone',
   'InvalidConfig',
   'InvalidRequest',
   'UnsupportedVersion',
@@ -267,10 +268,16 @@ export const ERROR_CODES = {
     retry: 'backoff',
     hint: 'Check the join service in the guest: the VM runs, but its Node never appeared.',
   }),
+
   DRAIN_TIMED_OUT: code({
-    class: 'TimedOut',
+    class: 'Undone',
     retry: 'on-change',
-    hint: 'Check PodDisruptionBudgets: pods did not leave the node within drainTimeout.',
+    hint: 'Resolve what the message names, and run the command again, with a longer --drain-timeout if pods need more time; --no-drain deletes machines with their pods.',
+  }),
+  DRAIN_UNDONE: code({
+    class: 'Undone',
+    retry: 'on-change',
+    hint: 'The node is as it was before. Run the command again if the machine is to be deleted all the same.',
   }),
 
   CONFIG_INVALID: code({

@@ -62,6 +62,7 @@ export class Unauthorized extends errorClass<'Unauthorized'>() {}
 export class NotOwned extends errorClass<'NotOwned'>() {}
 export class Unreachable extends errorClass<'Unreachable'>() {}
 export class TimedOut extends errorClass<'TimedOut'>() {}
+export class Undone extends errorClass<'Undone'>() {}
 export class InvalidConfig extends errorClass<'InvalidConfig'>() {}
 export class InvalidRequest extends errorClass<'InvalidRequest'>() {}
 export class UnsupportedVersion extends errorClass<'UnsupportedVersion'>() {}
@@ -115,6 +116,7 @@ const CLASSES: Readonly<
   NotOwned,
   Unreachable,
   TimedOut,
+  Undone,
   InvalidConfig,
   InvalidRequest,
   UnsupportedVersion,

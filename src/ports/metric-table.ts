@@ -93,7 +93,18 @@ export const METRICS = {
   pvescaler_removed_pool_machines: metric({
     type: 'gauge',
     labels: ['pool'],
-    help: 'Machines of a pool that is not in the config any more; pvescaler orphans lists the commands that delete them.',
+    help: 'Machines of a pool that is not in the config any more; `pvescaler pool delete` deletes them.',
+  }),
+  pvescaler_drains_total: metric({
+    type: 'counter',
+    labels: ['pool', 'outcome'],
+    help: 'Drains that this process ended, by outcome: `completed`; `forced` when the machine is deleted although it is not drained; `timed_out`, `cancelled` and `undone` (the node is needed, or has changed) when the machine is kept.',
+  }),
+  pvescaler_drain_duration_seconds: metric({
+    type: 'histogram',
+    labels: ['pool', 'outcome'],
+    help: 'Time from the request of a drain to its end.',
+    buckets: [1, 5, 10, 30, 60, 120, 300, 600, 1_200, 3_600],
   }),
   pvescaler_pool_pause_seconds: metric({
     type: 'gauge',

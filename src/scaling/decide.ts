@@ -6,6 +6,7 @@ import type { MachineSize } from '../model/machine.ts';
 import { type Pod, podKey } from '../model/pod.ts';
 import { countAllowed } from '../pools/index.ts';
 import type { PlannedMachine } from '../scheduling/index.ts';
+import { judgeNewMachines, type PoolPauseRequest } from './breaker.ts';
 import { type Cause, describePods, describeSize, describeUnplaced } from './describe.ts';
 import {
   findPlaceRefusal,
@@ -31,10 +32,12 @@ import { type ScaleDown, scaleDown } from './scale-down.ts';
 import { comparePods, podsOfMachine, type ScaleUp, scaleUp } from './scale-up.ts';
 import { digestOf } from './snapshot-digest.ts';
 
-export function decide(input: ScalingInput): Decision {
+export function decide(observed: ScalingInput): Decision {
+  const verdict = judgeNewMachines(observed);
+  const input = withPauses(observed, verdict.pauses);
   const states = poolStates(input);
   const up = scaleUp(input, states);
-  const added = [...createSteps(up), ...minimumSteps(input, states, up)];
+  const added = [...createSteps(input, up), ...minimumSteps(input, states, up)];
   const down = scaleDown(input, states, up);
   const refusals = [...scaleUpRefusals(input, states, up), ...down.refusals];
   const steps: readonly Step[] = [...added, ...cancelSteps(input, states, up), ...down.steps];
@@ -48,25 +51,82 @@ export function decide(input: ScalingInput): Decision {
       counts: countsOf(input, up, down),
       nextAt: nextAt(input, { states, up, down, steps }),
     },
-    memory: nextMemory(input, down),
+    memory: { ...nextMemory(input, down), trials: verdict.trials, streaks: verdict.streaks },
+    pauses: verdict.pauses,
+  };
+}
+
+/** A pool that is paused by this decision does not grow by it. */
+function withPauses(input: ScalingInput, pauses: readonly PoolPauseRequest[]): ScalingInput {
+  if (pauses.length === 0) return input;
+  const byPool = new Map(pauses.map((pause) => [pause.pool, pause]));
+  return {
+    ...input,
+    pools: input.pools.map((pool) => {
+      const pause = byPool.get(pool.config.name);
+      if (pause === undefined || pool.pause !== undefined) return pool;
+      return { ...pool, pause: { until: pause.until, message: pause.reason } };
+    }),
   };
 }
 
 // Steps
 
-/** One step per pool, size and host, in the order in which their first machines were planned. */
-function createSteps({ machines }: ScaleUp): readonly CreateStep[] {
+/**
+ * One step per pool, size and host, in the order in which their first machines were planned. Machines that need a
+ * certain host come first, so that the others do not take its capacity.
+ */
+function createSteps(input: ScalingInput, { machines }: ScaleUp): readonly CreateStep[] {
+  const isTight = hasTightHost(input, machines);
+  const isBound = (machine: PlannedMachine): boolean =>
+    machine.domain !== '' && (isTight || machine.pods.some(isHostRelevant));
   const groups = Map.groupBy(machines, (machine) => {
     const { cpu, memoryBytes, diskBytes } = sizeOfCapacity(machine.size.capacity);
     return `${machine.pool} ${cpu} ${memoryBytes} ${diskBytes} ${isBound(machine) ? machine.domain : ''}`;
   });
-  return [...groups.values()].flatMap((group) => {
+  const steps = [...groups.values()].flatMap((group) => {
     const [first] = group;
-    return first === undefined ? [] : [createStep(first, group)];
+    return first === undefined ? [] : [createStep(first, group, isBound(first))];
+  });
+  return [
+    ...steps.filter(({ host }) => host !== undefined),
+    ...steps.filter(({ host }) => host === undefined),
+  ];
+}
+
+/**
+ * Whether a host is so full after the plan that machines on other hosts than planned might leave no place for the rest.
+ * Otherwise the fleet chooses the hosts, by the strategy of the pool.
+ */
+function hasTightHost(
+  { hosts, pools }: ScalingInput,
+  machines: readonly PlannedMachine[],
+): boolean {
+  const overhead = Math.max(0, ...pools.map(({ config }) => config.memoryOverheadBytes));
+  const largest = (amount: (machine: PlannedMachine) => number): number =>
+    machines.reduce((most, machine) => Math.max(most, amount(machine)), 0);
+  const amounts = [
+    [({ size }: PlannedMachine) => size.capacity.cpuMilli / 1_000, 'cpus'],
+    [({ size }: PlannedMachine) => size.capacity.memoryBytes + overhead, 'memoryBytes'],
+    [({ size }: PlannedMachine) => size.capacity.ephemeralStorageBytes, 'diskBytes'],
+  ] as const;
+  const byHost = Map.groupBy(machines, ({ domain }) => domain);
+  return hosts.some((host) => {
+    const placed = byHost.get(hostKey(host)) ?? [];
+    return placed.some(({ pool }) =>
+      amounts.some(([amount, field]) => {
+        const used = placed.reduce((sum, machine) => sum + amount(machine), 0);
+        return (host.pools[pool]?.[field] ?? 0) - used < largest(amount);
+      }),
+    );
   });
 }
 
-function createStep(first: PlannedMachine, group: readonly PlannedMachine[]): CreateStep {
+function createStep(
+  first: PlannedMachine,
+  group: readonly PlannedMachine[],
+  isBound: boolean,
+): CreateStep {
   const size = sizeOfCapacity(first.size.capacity);
   const pods = group.flatMap(podsOfMachine).toSorted(comparePods);
   const count = formatCount(group.length, 'machine');
@@ -77,7 +137,7 @@ function createStep(first: PlannedMachine, group: readonly PlannedMachine[]): Cr
     pool: first.pool,
     size,
     ...(isNamed(first) && { sizeName: first.size.name }),
-    ...(isBound(first) && { region, host: host.join('/') }),
+    ...(isBound && { region, host: host.join('/') }),
     machines: group.map((machine) => ({ pods: podsOfMachine(machine).map(nameOf) })),
     reason:
       pods.length === 0
@@ -92,13 +152,9 @@ function isNamed({ size }: PlannedMachine): boolean {
   return size.name !== '' && !/^\d+$/.test(size.name);
 }
 
-/** Whether its pods decide about the host: they are spread over hosts, tied to one, or have volumes there. */
-function isBound({ pods, domain }: PlannedMachine): boolean {
-  return domain !== '' && pods.some(isHostRelevant);
-}
-
 const HOST_LABELS: ReadonlySet<string> = new Set([ZONE_LABEL, REGION_LABEL]);
 
+/** Whether the pod decides about the host: it is spread over hosts, tied to one, or has volumes there. */
 function isHostRelevant(pod: Pod): boolean {
   const terms = [...pod.affinity, ...pod.antiAffinity, ...pod.spread];
   if (terms.some(({ topologyKey }) => HOST_LABELS.has(topologyKey))) return true;

@@ -3,8 +3,10 @@
 //
 // Pure: no clock, no I/O. Must not know how a step is carried out. Start reading at `decide.ts`.
 
+export type { PoolPauseRequest } from './breaker.ts';
 export { decide } from './decide.ts';
 export { findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
+export { type Explained, type Explanation, type ExplanationLine, explain } from './explain.ts';
 export type {
   HostCapacity,
   PoolChoice,
@@ -38,3 +40,11 @@ export type {
   Step,
   SubjectKind,
 } from './plan.ts';
+export {
+  canonicalJson,
+  parseStoredInput,
+  restoreInput,
+  STORED_INPUT_VERSION,
+  type StoredInput,
+  storeInput,
+} from './stored-input.ts';

@@ -9,6 +9,10 @@ export interface ScalingMemory {
   readonly unneededSince: Readonly<Record<string, number>>;
   /** Uids of the pods that a machine was requested for, by machine id. */
   readonly assignments: Readonly<Record<string, readonly string[]>>;
+  /** The same for machines of which it is not known yet whether they helped; they keep all pods. */
+  readonly trials?: Readonly<Record<string, readonly string[]>>;
+  /** By pool, what became of its last machines, if none of them helped a pod. */
+  readonly streaks?: Readonly<Record<string, readonly string[]>>;
 }
 
 export const EMPTY_MEMORY: ScalingMemory = { unneededSince: {}, assignments: {} };
@@ -26,5 +30,9 @@ export function rememberRequested(
   machines: readonly RequestedMachine[],
 ): ScalingMemory {
   const added = Object.fromEntries(machines.map(({ id, pods }) => [id, pods]));
-  return { ...memory, assignments: { ...memory.assignments, ...added } };
+  return {
+    ...memory,
+    assignments: { ...memory.assignments, ...added },
+    trials: { ...memory.trials, ...added },
+  };
 }

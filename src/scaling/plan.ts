@@ -3,12 +3,15 @@
 // it. The same input gives the same plan.
 
 import type { MachineId, MachineSize } from '../model/machine.ts';
+import type { PoolPauseRequest } from './breaker.ts';
 import type { ScalingMemory } from './memory.ts';
 
 export interface Decision {
   readonly plan: Plan;
   /** Pass it to the next decision. */
   readonly memory: ScalingMemory;
+  /** Pools that the circuit breaker pauses from now on. The caller stores them. */
+  readonly pauses: readonly PoolPauseRequest[];
 }
 
 export interface Plan {

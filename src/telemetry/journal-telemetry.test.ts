@@ -36,6 +36,10 @@ describe('withJournalTelemetry', () => {
     ['failed', 'CONFIG_INVALID', 'error'],
     ['saw', 'ViewStale', 'warn'],
     ['saw', 'MachineLost', 'warn'],
+    ['saw', 'DrainBlocked', 'warn'],
+    ['did', 'DrainForced', 'warn'],
+    ['refused', 'DrainUndone', 'warn'],
+    ['did', 'DrainCompleted', 'info'],
     ['refused', 'NO_HOST_FITS', 'warn'],
     ['failed', 'TASK_FAILED', 'warn'],
     ['refused', 'HOSTS_BUSY', 'info'],
@@ -43,5 +47,30 @@ describe('withJournalTelemetry', () => {
     ['did', 'MachineReady', 'info'],
   ] as const)('logs %s %s as %s', async (kind, reason, level) => {
     expect(await levelOf(kind, reason)).toBe(level);
+  });
+
+  it.each([
+    ['DrainCompleted', 'completed'],
+    ['DrainForced', 'forced'],
+    ['DrainTimedOut', 'timed_out'],
+    ['DrainCancelled', 'cancelled'],
+    ['DrainUndone', 'undone'],
+  ])('counts %s as a drain with outcome %s, and its duration', async (reason, outcome) => {
+    const counted: unknown[] = [];
+    const count = (...args: unknown[]) => void counted.push(args);
+    const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore, with: () => log };
+    const store = withJournalTelemetry(new MemoryStore({ clock: new VirtualClock() }), {
+      log,
+      meters: { add: count, observe: count, set: ignore },
+    });
+    const subject = { pool: 'workers' };
+    const entry = { at: 0, kind: 'did', subject, message: 'text' } as const;
+    await store.journal.append({ ...entry, reason, numbers: { seconds: 12 } });
+    const labels = { pool: 'workers', outcome };
+    expect(counted).toContainEqual(['pvescaler_drains_total', labels]);
+    expect(counted).toContainEqual(['pvescaler_drain_duration_seconds', labels, 12]);
+    counted.length = 0;
+    await store.journal.append({ ...entry, reason: 'DrainStarted' });
+    expect(counted).toHaveLength(1);
   });
 });

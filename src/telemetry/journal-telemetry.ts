@@ -23,6 +23,8 @@ const LEVELS_BY_REASON: Readonly<Record<string, Level>> = {
   ViewStale: 'warn',
   MachineLost: 'warn',
   HOSTS_BUSY: 'info',
+  DrainBlocked: 'warn',
+  DrainForced: 'warn',
 };
 
 /** Failures that last until an operator acts. */
@@ -43,6 +45,7 @@ export function withJournalTelemetry(
       logEntry(entry, log);
       const { kind, reason } = entry;
       meters.add('pvescaler_journal_entries_total', { kind, reason });
+      countDrain(entry, meters);
       return record;
     },
     read: (query) => store.journal.read(query),
@@ -57,6 +60,25 @@ export function withJournalTelemetry(
         : member;
     },
   });
+}
+
+/** The outcome of a drain, by the reason of the entry that ends it. */
+const DRAIN_OUTCOMES: Readonly<Record<string, string>> = {
+  DrainCompleted: 'completed',
+  DrainForced: 'forced',
+  DrainTimedOut: 'timed_out',
+  DrainCancelled: 'cancelled',
+  DrainUndone: 'undone',
+};
+
+function countDrain({ reason, subject, numbers }: JournalEntry, meters: Meters): void {
+  const outcome = Object.hasOwn(DRAIN_OUTCOMES, reason) ? DRAIN_OUTCOMES[reason] : undefined;
+  if (outcome === undefined) return;
+  const labels = { pool: subject.pool ?? '', outcome };
+  meters.add('pvescaler_drains_total', labels);
+  const seconds = numbers?.['seconds'];
+  if (typeof seconds === 'number')
+    meters.observe('pvescaler_drain_duration_seconds', labels, seconds);
 }
 
 function logEntry({ kind, reason, message, subject, numbers }: JournalEntry, log: Log): void {

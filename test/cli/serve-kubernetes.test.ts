@@ -1,44 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pvescaler serve` with a simulated Proxmox VE and a simulated Kubernetes API; the test acts as the kubelet.
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { expect, it, onTestFinished } from 'vitest';
-import { KubernetesSim, serveKubernetes } from '../../src/sim/kubernetes/index.ts';
-import { systemClock, systemRandom } from '../../src/system/index.ts';
+import { expect, it } from 'vitest';
+import { aKubernetesSim } from '../support/kubernetes-sim.ts';
 import { aLab, start } from '../support/lab.ts';
-import { aFolder } from '../support/pvescaler.ts';
 
 const JOIN = `
 join:
   k3s: { server: "https://192.0.2.1:6443", install: none }
 `;
-
-async function aCluster() {
-  const sim = new KubernetesSim({ clock: systemClock, random: systemRandom });
-  const served = await serveKubernetes(sim);
-  onTestFinished(() => served.close());
-  sim.create('v1', 'configmaps', {
-    metadata: { name: 'kube-root-ca.crt', namespace: 'kube-system' },
-    data: { 'ca.crt': '-----BEGIN CERTIFICATE-----\nc2lt\n-----END CERTIFICATE-----\n' },
-  });
-  const kubeconfig = join(aFolder(), 'kubeconfig');
-  writeFileSync(
-    kubeconfig,
-    JSON.stringify({
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [
-        { name: 'sim', cluster: { server: served.url, 'insecure-skip-tls-verify': true } },
-      ],
-      users: [{ name: 'sim', user: { token: 'sim' } }],
-      contexts: [{ name: 'sim', context: { cluster: 'sim', user: 'sim' } }],
-      'current-context': 'sim',
-    }),
-  );
-  return { sim, kubeconfig };
-}
 
 async function serve(path: string, ...more: string[]): Promise<string> {
   const child = start(['serve', '--config', path, ...more]);
@@ -69,7 +40,7 @@ interface Shown {
 }
 
 it('creates a bootstrap token, patches the Node of a machine, and deletes it after the VM', async () => {
-  const { sim, kubeconfig } = await aCluster();
+  const { sim, kubeconfig } = await aKubernetesSim();
   const lab = await aLab({
     join: 'k3s',
     config: JOIN,

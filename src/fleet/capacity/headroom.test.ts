@@ -188,3 +188,43 @@ it('headroom counts free VM ids of the range only, without those of VMs, machine
   await onePass(fleet, testFleet);
   expect(fleet.forecast.headroom('workers')?.machines).toBe(2);
 });
+
+it('capacity per host excludes machines being created and machines that wait for a place', async () => {
+  const testFleet = twoPoolsOnThreeHosts();
+  const memoryOf = (pool: string) =>
+    testFleet.fleet
+      .capacity()
+      ?.regions[0]?.pools.find((one) => one.pool === pool)
+      ?.hosts.map(({ memoryBytes }) => memoryBytes / GIB);
+  await onePass(testFleet.fleet, testFleet);
+  expect(memoryOf('workers')).toEqual([64, 64, 64]);
+  await testFleet.clock.advance(5_000);
+  await testFleet.fleet.request('workers', 5, REASON);
+  await onePass(testFleet.fleet, testFleet);
+  expect(memoryOf('others')?.toSorted()).toEqual([34, 4, 4]);
+  expect(testFleet.fleet.capacity()?.counted.size).toBe(2);
+  expect(testFleet.fleet.capacity()?.unplaced.size).toBe(0);
+});
+
+it('capacity names the machines that find no place, and hosts that cannot be used', async () => {
+  const testFleet = twoPoolsOnThreeHosts();
+  testFleet.hypervisor.setOnline('pve2', false);
+  await testFleet.fleet.request('workers', 5, REASON);
+  await onePass(testFleet.fleet, testFleet);
+  const capacity = testFleet.fleet.capacity();
+  expect([...(capacity?.unplaced.values() ?? [])].map(({ code }) => code)).toEqual([
+    'NO_HOST_FITS',
+  ]);
+  const hosts = capacity?.regions[0]?.pools[0]?.hosts ?? [];
+  expect(hosts.find(({ host }) => host === 'pve2')?.refusal?.message).toBe('host pve2 is offline');
+});
+
+it('capacity of a region that cannot be read stays as it was, with its time', async () => {
+  const testFleet = twoPoolsOnThreeHosts();
+  await onePass(testFleet.fleet, testFleet);
+  const before = testFleet.fleet.capacity()?.regions[0];
+  testFleet.hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'no route to host'));
+  await testFleet.clock.advance(10_000);
+  await onePass(testFleet.fleet, testFleet);
+  expect(testFleet.fleet.capacity()?.regions).toEqual([before]);
+});

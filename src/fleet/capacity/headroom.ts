@@ -36,7 +36,6 @@ import {
   sourceOf,
   unreadTemplate,
 } from './place.ts';
-import { findUnreadHosts } from './storage-space.ts';
 
 const COMPUTE_INTERVAL_MS = 5_000;
 /** The headroom of a region that was read this recently stays as it is. */
@@ -140,10 +139,10 @@ function computePoolCapacity(
   const refusal = joinRefusal(context, pool) ?? unreadTemplate(context, where);
   return {
     pool: pool.name,
-    hosts: listHeadrooms(request, {
-      ...waitingMachines.facts(view),
-      unreadHosts: findUnreadHosts(context, view),
-    }).map((host) => (refusal === undefined ? host : { ...host, refusal })),
+    // Without `unreadHosts`: exact readings of storages are made only while machines wait for a place.
+    hosts: listHeadrooms(request, waitingMachines.facts(view)).map((host) =>
+      refusal === undefined ? host : { ...host, refusal },
+    ),
     identities: {
       machines: Math.min(ids, addresses.count),
       reason:

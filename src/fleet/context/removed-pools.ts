@@ -18,10 +18,6 @@ export function removedPools(
   return Array.from(byPool, ([name, own]) => ({ name, machines: own }));
 }
 
-export function deleteCommand(machines: readonly Machine[]): string {
-  return `pvescaler machine delete ${machines.map(nameOf).join(' ')}`;
-}
-
-function nameOf({ id, placement }: Machine): string {
-  return placement?.name ?? id;
+export function deleteCommand({ id, placement }: Machine): string {
+  return `pvescaler machine delete ${placement?.name ?? id}`;
 }

@@ -18,7 +18,7 @@ import type { HostJobs } from '../context/host-jobs.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
-import { deleteCommand, removedPools } from '../context/removed-pools.ts';
+import { removedPools } from '../context/removed-pools.ts';
 import { withoutSameRegions } from '../context/same-proxmox.ts';
 import { isSettled } from '../machine/ready.ts';
 import { placeRequested } from '../machine/requested.ts';
@@ -165,7 +165,7 @@ async function recordRemovedPools(context: ReconcileContext): Promise<void> {
       kind: 'refused',
       subject: { pool: name },
       reason: 'PoolNotInConfig',
-      message: `pool ${name} is not in the config, so its ${machines.length} machines are kept as they are: add the pool again, or run ${deleteCommand(machines)}`,
+      message: `pool ${name} is not in the config, so its ${machines.length} machines are kept as they are: add the pool again, or run pvescaler pool delete ${name}`,
       numbers: { machines: machines.length },
     });
   }

@@ -7,7 +7,10 @@ import {
   DRAIN_TAINT,
   DRAIN_TRANSITIONS,
   type Drain,
+  type DrainBlocker,
   type DrainState,
+  formatBlockers,
+  isTerminatingPod,
   type UndoCause,
 } from '../../model/drain.ts';
 import { formatAge } from '../../model/format-text.ts';
@@ -21,14 +24,7 @@ import {
   type ReconcileResult,
   requeue,
 } from '../context/machine-reconcile.ts';
-import {
-  type Blocker,
-  claimsOfStaying,
-  evictPods,
-  isKubeletDead,
-  isTerminating,
-  mustLeave,
-} from '../nodes/drain-pods.ts';
+import { claimsOfStaying, evictPods, isKubeletDead, mustLeave } from '../nodes/drain-pods.ts';
 import { drainTaintOf } from '../nodes/drain-taint.ts';
 import { findOwnNode } from '../nodes/find-node.ts';
 
@@ -41,7 +37,6 @@ const MAX_WAIT_MS = 3_000;
 const MAX_BLOCKED_MS = 10_000;
 /** A drain is forced only after Kubernetes could be read, and evictions be tried, for so long. */
 const FORCE_AFTER_MS = 60_000;
-const MAX_NAMED_BLOCKERS = 3;
 
 /** What one step of a drain works with. */
 interface DrainStep {
@@ -80,14 +75,8 @@ async function continueDrain(step: DrainStep): Promise<ReconcileResult> {
     if (!isForced(step)) return decideUndo(step, 'timed-out', describeTimeout(drain));
     if (isForceDue(step)) return force(step);
   }
-  switch (drain.state) {
-    case 'wanted':
-      return taint(step);
-    case 'tainted':
-      return begin(step);
-    default:
-      return evict(step);
-  }
+  if (drain.state === 'wanted') return taint(step);
+  return drain.state === 'tainted' ? begin(step) : evict(step);
 }
 
 async function taint(step: DrainStep): Promise<ReconcileResult> {
@@ -131,7 +120,7 @@ async function evict(step: DrainStep): Promise<ReconcileResult> {
   }
   const left = await evictPods(context, cluster, leaving);
   const isDead = isKubeletDead(node, context.now);
-  const waiting = isDead ? left.filter((blocker) => !isTerminating(blocker)) : left;
+  const waiting = isDead ? left.filter((blocker) => !isTerminatingPod(blocker)) : left;
   if (waiting.length > 0) return waitFor(step, 'evicting', waiting);
   const volumes = isDead ? [] : await attachedVolumes(step, pods);
   return volumes.length > 0 ? waitFor(step, 'waiting-for-volumes', volumes) : complete(step);
@@ -156,7 +145,7 @@ async function cordon({ reconcile, drain, cluster, node }: DrainStep): Promise<v
 async function attachedVolumes(
   { reconcile, cluster, node }: DrainStep,
   pods: readonly Pod[],
-): Promise<readonly Blocker[]> {
+): Promise<readonly DrainBlocker[]> {
   const { readOptions } = reconcile.context;
   const names = await cluster.attachedVolumes(node.name, claimsOfStaying(pods), readOptions);
   return names.map((name) => ({ object: `volume ${name}`, reason: 'it is still attached' }));
@@ -187,7 +176,7 @@ function isCheckedPod({ reconcile, drain }: DrainStep, uid: string): boolean {
 async function waitFor(
   step: DrainStep,
   state: DrainState,
-  blockedBy: readonly Blocker[],
+  blockedBy: readonly DrainBlocker[],
 ): Promise<ReconcileResult> {
   const { reconcile, drain } = step;
   const { drainWaits } = reconcile.context.state;
@@ -196,7 +185,7 @@ async function waitFor(
   drainWaits.set(reconcile.id, rounds);
   if (drain.state !== state) await moveDrain(reconcile, drain, state, { blockedBy });
   else if (!isSame) await reconcile.context.records.putDrain({ ...drain, blockedBy });
-  const refused = blockedBy.filter((blocker) => !isTerminating(blocker));
+  const refused = blockedBy.filter((blocker) => !isTerminatingPod(blocker));
   if (refused.length > 0) await recordBlocked(step, refused);
   const maxMs = refused.length > 0 ? MAX_BLOCKED_MS : MAX_WAIT_MS;
   const [first] = blockedBy;
@@ -206,28 +195,21 @@ async function waitFor(
   );
 }
 
-function isDeepEqual(one: readonly Blocker[], other: readonly Blocker[]): boolean {
+function isDeepEqual(one: readonly DrainBlocker[], other: readonly DrainBlocker[]): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
 function recordBlocked(
   { reconcile, node }: DrainStep,
-  blockedBy: readonly Blocker[],
+  blockedBy: readonly DrainBlocker[],
 ): Promise<void> {
   return reconcile.context.recordOnce(`drain ${reconcile.id}`, {
     kind: 'saw',
     subject: { pool: reconcile.machine.pool, machine: reconcile.id, node: node.name },
     reason: 'DrainBlocked',
-    message: `the drain of node ${node.name} waits for ${describeBlockers(blockedBy)}`,
+    message: `the drain of node ${node.name} waits for ${formatBlockers(blockedBy)}`,
     numbers: { blockers: blockedBy.length },
   });
-}
-
-function describeBlockers(blockedBy: Drain['blockedBy']): string {
-  const named = blockedBy.slice(0, MAX_NAMED_BLOCKERS);
-  const more = blockedBy.length - named.length;
-  const text = named.map(({ object, reason }) => `${object}: ${reason}`).join('; ');
-  return more === 0 ? text : `${text}; and ${more} more`;
 }
 
 async function complete(step: DrainStep): Promise<ReconcileResult> {
@@ -309,7 +291,7 @@ async function handleMissingNode(
 }
 
 function describeTimeout({ requestedAt, deadlineAt, blockedBy }: Drain): string {
-  const what = blockedBy.length === 0 ? 'nothing was evicted' : describeBlockers(blockedBy);
+  const what = blockedBy.length === 0 ? 'nothing was evicted' : formatBlockers(blockedBy);
   return `it was not drained within ${formatAge(deadlineAt - requestedAt)}: ${what}`;
 }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods of a Node that is being drained: which of them must leave, and one round of evictions.
-import type { Drain } from '../../model/drain.ts';
+import { type DrainBlocker, terminatingPod } from '../../model/drain.ts';
 import { isDaemonSetPod, type Pod, podKey } from '../../model/pod.ts';
 import type { ClaimRef, Cluster, ClusterNode } from '../../ports/cluster.ts';
 import { Unreachable } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-
-export type Blocker = Drain['blockedBy'][number];
 
 /** A kubelet that is only restarting reports within this time. */
 const KUBELET_DEAD_MS = 2 * 60_000;
@@ -36,35 +34,30 @@ export async function evictPods(
   context: ReconcileContext,
   cluster: Cluster,
   pods: readonly Pod[],
-): Promise<readonly Blocker[]> {
-  const left: Blocker[] = [];
+): Promise<readonly DrainBlocker[]> {
+  const refused: DrainBlocker[] = [];
+  const terminating: DrainBlocker[] = [];
   for (const pod of pods) {
-    const reason = pod.isTerminating ? TERMINATING : await evictPod(context, cluster, pod);
-    if (reason !== undefined) left.push({ object: podKey(pod), reason });
+    const result = pod.isTerminating ? 'evicted' : await evictPod(context, cluster, pod);
+    if (result === 'evicted') terminating.push(terminatingPod(podKey(pod)));
+    else if (result !== 'already-gone')
+      refused.push({ object: podKey(pod), reason: result.reason });
   }
-  return left;
+  return [...refused, ...terminating];
 }
 
-const TERMINATING = 'it is terminating';
-
-export function isTerminating({ reason }: Blocker): boolean {
-  return reason === TERMINATING;
-}
-
-/** Why the pod is still there; undefined when it is gone. */
 async function evictPod(
   context: ReconcileContext,
   cluster: Cluster,
   { namespace, name, uid }: Pod,
-): Promise<string | undefined> {
+): Promise<'evicted' | 'already-gone' | { readonly reason: string }> {
   try {
     const result = await cluster.evict({ namespace, name, uid }, context.writeOptions());
-    if (result.outcome === 'blocked') return result.reason;
-    return result.outcome === 'evicted' ? TERMINATING : undefined;
+    return result.outcome === 'blocked' ? result : result.outcome;
   } catch (error) {
     // The other pods could not be evicted either.
     if (!isMachineError(error) || error instanceof Unreachable) throw error;
-    return error.message;
+    return { reason: error.message };
   }
 }
 

@@ -75,7 +75,7 @@ function machinesWithoutPool({ records, settings }: ReconcileContext): readonly 
       what: placement?.name ?? id,
       message: `${phase}${vm}; its pool ${pool} is not in the config`,
       fixable: false,
-      commands: [deleteCommand([machine])],
+      commands: [deleteCommand(machine)],
     };
   });
 }

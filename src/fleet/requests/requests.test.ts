@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { countOutcomes } from '../../ports/contract/store-fixture.contract.ts';
 import { NoCapacity, Unreachable } from '../../ports/errors.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
-import { aPool, someSettings } from '../testing/settings.ts';
+import { aPool, REGION, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
@@ -77,6 +77,67 @@ describe('request', () => {
       'rejected',
       'fulfilled',
     ]);
+  });
+});
+
+describe('request: host and fence', () => {
+  it('places machines only on the host that the request names', async () => {
+    const testFleet = aTestFleet();
+    const host = { region: REGION, host: 'pve3' };
+    await testFleet.fleet.request('workers', 3, { ...REASON, host });
+    await untilAtRest(testFleet.fleet, testFleet);
+    const machines = await machinesIn(testFleet.store);
+    expect(machines.map(({ placement }) => placement?.host)).toEqual(['pve3', 'pve3', 'pve3']);
+  });
+
+  it('leaves a machine requested when its host cannot have it, with the reason', async () => {
+    const testFleet = aTestFleet();
+    testFleet.hypervisor.setOnline('pve3', false);
+    const host = { region: REGION, host: 'pve3' };
+    await testFleet.fleet.request('workers', 1, { ...REASON, host });
+    await runPasses(testFleet, 4);
+    expect(await phasesIn(testFleet.store)).toEqual(['requested']);
+    const journal = await testFleet.store.journal.read();
+    expect(journal.map(({ message }) => message).join()).toContain('host pve3 is offline');
+  });
+
+  it('requests nothing with a lease that another process holds by now', async () => {
+    const testFleet = aTestFleet();
+    const request = { name: 'reconcile', durationMs: 10_000 };
+    const fence = await testFleet.store.leases.acquire({ ...request, holder: 'a' });
+    await testFleet.fleet.request('workers', 1, { ...REASON, fence });
+    await testFleet.clock.advance(11_000);
+    await testFleet.store.leases.acquire({ ...request, holder: 'b' });
+    const late = testFleet.fleet.request('workers', 1, { ...REASON, fence });
+    await expect(late).rejects.toMatchObject({ code: 'LEASE_LOST' });
+    expect(await testFleet.store.intents.list()).toHaveLength(1);
+  });
+});
+
+describe('resume', () => {
+  it('ends the pause of a pool', async () => {
+    const testFleet = aTestFleet();
+    const pause = { since: 1, until: testFleet.clock.now() + 60_000, reason: 'test' };
+    await testFleet.store.pools.create('workers', { pool: 'workers', allocatable: {}, pause });
+    expect((await testFleet.fleet.status()).pools[0]?.pause).toEqual(pause);
+    await testFleet.fleet.resume('workers', REASON);
+    await runPasses(testFleet, 1);
+    expect((await testFleet.fleet.status()).pools[0]?.pause).toBeUndefined();
+    const reasons = (await testFleet.store.journal.read()).map(({ reason }) => reason);
+    expect(reasons).toContain('PoolResumed');
+  });
+});
+
+describe('cancelMachines', () => {
+  it('cancels a machine that has no place, and not one that has a VM', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.request('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [ready] = await machinesIn(testFleet.store);
+    const { machines } = await testFleet.fleet.request('workers', 1, REASON);
+    await testFleet.fleet.cancelMachines([...machines, ready!.id], REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect((await phasesIn(testFleet.store)).toSorted()).toEqual(['gone', 'ready']);
   });
 });
 

@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../model/pod.ts';
 import { type Packing, type PackOptions, type PoolOffer, pack, Snapshot } from '../index.ts';
 import { aPod, type PodOptions } from '../testing/builders.ts';
-import { aPool, aSize, zones } from '../testing/offers.ts';
+import { aPool, aSize, resourcesOf, zones } from '../testing/offers.ts';
 import { replay } from '../testing/replay.ts';
 
+const GIB = 2 ** 30;
 const EMPTY = Snapshot.of({ nodes: [] });
 
 function many(count: number, options: PodOptions): readonly Pod[] {
@@ -137,4 +138,87 @@ describe('limits in pack', () => {
       'high-3',
     ]);
   });
+});
+
+describe('limits of a domain', () => {
+  const pods = Array.from({ length: 4 }, (_, i) => aPod({ name: `p${i}`, cpu: '3' }));
+  const machines = (pool: Partial<PoolOffer>) => pack(EMPTY, pods, { pools: [aPool(pool)] });
+
+  test('include the overhead of each machine, which those of the pool do not', () => {
+    const limits = { memoryBytes: 18 * GIB };
+    const domains = [{ name: 'host', labels: {}, limits }];
+    const memoryOverheadBytes = 2 * GIB;
+    expect(machines({ domains }).machines).toHaveLength(2);
+    expect(machines({ domains, memoryOverheadBytes }).machines).toHaveLength(1);
+    expect(machines({ limits, memoryOverheadBytes }).machines).toHaveLength(2);
+  });
+
+  test('include disk', () => {
+    const domains = [{ name: 'host', labels: {}, limits: { diskBytes: 250 * GIB } }];
+    const packing = machines({ domains });
+    expect(packing.machines).toHaveLength(2);
+    expect(packing.unplaced[0]?.refusals[0]?.limit).toMatchObject({
+      limit: 'disk',
+      used: 200 * GIB,
+    });
+  });
+
+  test('include the CPUs of one machine', () => {
+    const domains = [
+      { name: 'small', labels: {}, maxCpuMilli: 3_999 },
+      { name: 'large', labels: {}, maxCpuMilli: 4_000, limits: { machines: 3 } },
+    ];
+    const packing = machines({ domains });
+    expect(packing.machines.map(({ domain }) => domain)).toEqual(['large', 'large', 'large']);
+    expect(packing.unplaced[0]?.refusals[0]?.limit).toMatchObject({
+      of: 'pool/small',
+      limit: 'cpu',
+    });
+  });
+});
+
+test('balanced pools are used in turn, the one with the fewest machines first', () => {
+  const pods = Array.from({ length: 5 }, (_, i) => aPod({ name: `p${i}`, cpu: '3' }));
+  const pools = [aPool({ name: 'a', balance: 3 }), aPool({ name: 'b', balance: 0 })];
+  const { machines } = pack(EMPTY, pods, { pools });
+  expect(machines.map(({ pool }) => pool)).toEqual(['b', 'b', 'b', 'a', 'b']);
+});
+
+test('sizes of a range lose a share of their memory, and the smallest that is left suffices', () => {
+  const range = {
+    min: resourcesOf(1, 1),
+    max: resourcesOf(8, 64),
+    step: { ...resourcesOf(1, 1), ephemeralStorageBytes: 0, pods: 0 },
+    reserved: { ...resourcesOf(0, 0.5, 0), ephemeralStorageBytes: 0 },
+    reservedShare: { memoryBytes: 0.1, ephemeralStorageBytes: 0 },
+  };
+  const sizeFor = (memory: string) => {
+    const { machines } = pack(EMPTY, [aPod({ memory })], {
+      pools: [aPool({ sizes: range })],
+    });
+    return machines[0]?.size;
+  };
+  // 0.9 × 5 GiB − 0.5 GiB = 4 GiB, less one byte for the rounding.
+  expect(sizeFor('4294967290')?.capacity.memoryBytes).toBe(5 * GIB);
+  expect(sizeFor('4Gi')?.capacity.memoryBytes).toBe(6 * GIB);
+  expect(sizeFor('4Gi')?.allocatable.memoryBytes).toBe(Math.floor(0.9 * 6 * GIB - 0.5 * GIB));
+});
+
+test('ranges with prices are compared with priced sizes', () => {
+  const range = {
+    min: resourcesOf(1, 1),
+    max: resourcesOf(8, 64),
+    step: resourcesOf(1, 1),
+    reserved: { ...resourcesOf(0, 0, 0), ephemeralStorageBytes: 0 },
+    prices: { perCpuMilli: 1, perMemoryByte: 0 },
+  };
+  const poolFor = (price: number) =>
+    pack(EMPTY, [aPod({ cpu: '2' })], {
+      pools: [
+        aPool({ name: 'range', sizes: range }),
+        aPool({ name: 'fixed', sizes: [aSize('4x8', { price })] }),
+      ],
+    }).machines[0]?.pool;
+  expect(poolFor(1_999)).toBe('fixed');
+  expect(poolFor(2_001)).toBe('range');
 });

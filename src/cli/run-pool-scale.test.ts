@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Machine } from '../model/machine.ts';
 import { aMachineId } from '../ports/fakes/sample-records.ts';
-import { failedMachinesError } from './pool-scale.ts';
+import { failedMachinesError } from './run-pool-scale.ts';
 
 function aFailedMachine(code: string, message: string): Machine {
   return {

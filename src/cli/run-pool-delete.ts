@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { RemovedPool } from '../fleet/index.ts';
+import { formatCount } from '../model/format-text.ts';
+import { InvalidRequest, NotFound } from '../ports/errors.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import type { CommandHost } from './context.ts';
+import { formatTable } from './format-table.ts';
+import type { PoolDeleteOptions } from './pool-delete.ts';
+import { deleteMachines, requireNoVmLeftBehind } from './run-machine-delete.ts';
+
+interface PoolDeletion {
+  readonly name: string;
+  readonly options: PoolDeleteOptions;
+}
+
+export async function deletePool(
+  host: CommandHost,
+  open: OpenFleet,
+  { name, options }: PoolDeletion,
+): Promise<void> {
+  requireRemoved(open, name);
+  // Without a record here they may still be found on Proxmox, see `select`.
+  const known = await findPool(open, name);
+  if (options.yes !== true) return show(host, requirePool(known, name));
+  const ids = await deleteMachines(host, open, {
+    regions: Object.keys(open.config.regions),
+    select: async () => requirePool(await findPool(open, name), name).machines,
+    options,
+  });
+  await requireNoVmLeftBehind(open, ids);
+}
+
+function requireRemoved({ config }: OpenFleet, name: string): void {
+  if (config.pools.every((pool) => pool.name !== name)) return;
+  throw new InvalidRequest('REQUEST_INVALID', `pool ${name} is in the config`, {
+    hint: `Remove it from the config first, and restart pvescaler serve if it runs; or delete its machines with pvescaler pool scale ${name} --to 0.`,
+  });
+}
+
+async function findPool({ fleet }: OpenFleet, name: string): Promise<RemovedPool | undefined> {
+  return (await fleet.status()).removedPools.find((pool) => pool.name === name);
+}
+
+function requirePool(pool: RemovedPool | undefined, name: string): RemovedPool {
+  if (pool !== undefined) return pool;
+  throw new NotFound('POOL_NOT_FOUND', `no machine belongs to a pool ${name}`, {
+    hint: 'pvescaler pools lists all pools that have machines.',
+  });
+}
+
+function show(host: CommandHost, { name, machines }: RemovedPool): void {
+  const rows = machines.map(({ id, phase, placement, nodeName = '' }) => [
+    placement?.name ?? '',
+    phase,
+    placement === undefined ? '' : `${placement.region}/${placement.vmId}`,
+    nodeName,
+    id,
+  ]);
+  host.context.out(formatTable([['MACHINE', 'PHASE', 'VM', 'NODE', 'ID'], ...rows]));
+  const count = formatCount(machines.length, 'machine');
+  host.context.out(`nothing was changed; add --yes to delete the ${count} of pool ${name}\n`);
+}

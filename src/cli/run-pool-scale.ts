@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { FleetStatus } from '../fleet/index.ts';
+import { formatCount } from '../model/format-text.ts';
+import { isPhaseSettled, type Machine } from '../model/machine.ts';
+import { ERROR_CODES, isErrorCode } from '../ports/error-codes.ts';
+import {
+  deserializeError,
+  InvalidConfig,
+  InvalidRequest,
+  NotFound,
+  type PvescalerError,
+  TaskFailed,
+} from '../ports/errors.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import { findMissingAccess } from '../setup/index.ts';
+import type { CommandHost } from './context.ts';
+import { parseDrainOptions, requireNoneUndone, undoneDrains } from './drain-results.ts';
+import { parsePoolSize } from './parse-pool-size.ts';
+import type { ScaleOptions } from './pool-scale.ts';
+import { requireNoVmLeftBehind } from './run-machine-delete.ts';
+import { runUntilDone } from './run-until-done.ts';
+import { parseTimeoutMs } from './timeout-option.ts';
+
+/** The command stops waiting for a seed that could not be deleted so often; other drivers keep trying. */
+const MAX_SEED_ATTEMPTS = 3;
+
+interface ScaleRequest {
+  readonly name: string;
+  readonly options: ScaleOptions;
+}
+
+export async function scalePool(
+  host: CommandHost,
+  open: OpenFleet,
+  request: ScaleRequest,
+): Promise<void> {
+  const { name, options } = request;
+  const size = parseMachineCount(options.to);
+  const pool = open.config.pools.find((each) => each.name === name);
+  if (pool === undefined)
+    throw new NotFound('POOL_NOT_FOUND', `the config has no pool ${name}`, {
+      hint: `It has ${open.config.pools.map((each) => each.name).join(', ')}.`,
+    });
+  const requestReason = {
+    by: 'cli',
+    reason: options.reason,
+    drain: parseDrainOptions(options),
+    ...(options.size !== undefined && { size: parsePoolSize(pool, options.size) }),
+  };
+  const requested = new Set<string>();
+  const intents = new Set<string>();
+  const scale = async () => {
+    const { intent, machines } = await open.fleet.scaleTo(name, size, requestReason);
+    if (intent !== undefined) intents.add(intent);
+    for (const id of machines) requested.add(id);
+  };
+  await runUntilDone(host, open, {
+    regions: pool.regions,
+    timeoutMs: parseTimeoutMs(options),
+    isUnfinished: (machine) => machine.pool === name && !isPhaseSettled(machine),
+    submit: async () => {
+      const { pools } = await open.fleet.status();
+      const target = pools.find((each) => each.name === name)?.target ?? 0;
+      if (size > target) requireAccess(open, name);
+      await scale();
+    },
+    isDone: async () => {
+      const status = await open.fleet.status();
+      if (!isSettled(status, name)) return false;
+      // A machine whose drain was undone is not drained again.
+      if (targetOf(status, name) <= size || undoneDrains(status, intents).length > 0) return true;
+      // A VM was found during the operation: the pool is larger than recorded before.
+      await scale();
+      return false;
+    },
+  });
+  await reportResult(host, open, { name, requested });
+  requireNoneUndone(undoneDrains(await open.fleet.status(), intents));
+}
+
+function isSettled({ machines, openIntents }: FleetStatus, pool: string): boolean {
+  const own = machines.filter((machine) => machine.pool === pool);
+  return (
+    openIntents === 0 &&
+    own.every((machine) => isPhaseSettled(machine) || hasUndeletableSeed(machine))
+  );
+}
+
+function hasUndeletableSeed({ phase, seedVolume, attempts }: Machine): boolean {
+  return phase === 'ready' && seedVolume !== undefined && attempts >= MAX_SEED_ATTEMPTS;
+}
+
+function targetOf({ pools }: FleetStatus, name: string): number {
+  return pools.find((pool) => pool.name === name)?.target ?? 0;
+}
+
+async function reportResult(
+  host: CommandHost,
+  open: OpenFleet,
+  { name, requested }: { readonly name: string; readonly requested: ReadonlySet<string> },
+): Promise<void> {
+  const { machines, pools } = await open.fleet.status();
+  const ready = pools.find((pool) => pool.name === name)?.ready ?? 0;
+  host.context.out(`pool ${name} has ${formatCount(ready, 'machine')}\n`);
+  const failed = machines.filter(({ id, phase }) => phase === 'failed' && requested.has(id));
+  if (failed.length > 0) throw failedMachinesError(failed, requested.size);
+  await requireNoVmLeftBehind(open, requested);
+  reportUndeletableSeeds(
+    machines.filter((machine) => machine.pool === name && hasUndeletableSeed(machine)),
+  );
+}
+
+/** Has the code of the first failure, so that the exit code is that of the cause. */
+export function failedMachinesError(
+  failed: readonly Machine[],
+  requestedCount: number,
+): PvescalerError {
+  const [first] = failed;
+  const { code: cause = '', message: reason = 'no reason recorded' } = first?.failure ?? {};
+  const code = isErrorCode(cause) ? cause : 'TASK_FAILED';
+  const message = `${failed.length} of ${formatCount(requestedCount, 'machine')} failed: ${reason}`;
+  const hint = `${ERROR_CODES[code].hint} Run pvescaler machine show ${first?.id ?? ''} for the details.`;
+  return deserializeError({ code, message, hint, facts: {} });
+}
+
+function reportUndeletableSeeds(machines: readonly Machine[]): void {
+  if (machines.length === 0) return;
+  const volumes = machines.map(({ seedVolume }) => seedVolume).join(', ');
+  throw new TaskFailed('TASK_FAILED', `cannot delete the seeds of ready machines: ${volumes}`, {
+    hint: 'Seeds contain the join token. The next driver retries; see pvescaler state journal for the reason.',
+  });
+}
+
+/** Fails at once: no machine could be created, and the command would wait without end. */
+function requireAccess(open: OpenFleet, pool: string): void {
+  const missing = findMissingAccess(open).find((each) => each.pool === pool && each.blocksCreation);
+  if (missing === undefined) return;
+  throw new InvalidConfig('CONFIG_INVALID', missing.message, {
+    hint: "Set cluster.kubeconfig or --kubeconfig, or 'join: none' for the pool.",
+  });
+}
+
+function parseMachineCount(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text);
+  throw new InvalidRequest('USAGE', `--to takes a number of machines, not '${text}'`);
+}

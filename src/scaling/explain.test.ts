@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { decide } from './decide.ts';
+import { explain, type ScalingInput, type SubjectKind } from './index.ts';
+import {
+  aHost,
+  aMachineId,
+  anInput,
+  aPod,
+  aScalingMachine,
+  aScalingPool,
+  aWorkerNode,
+  GIB,
+  MINUTE,
+  NOW,
+} from './testing/builders.ts';
+
+function lines(input: ScalingInput, kind: SubjectKind, name: string): readonly string[] {
+  return explain({ input, plan: decide(input).plan }, kind, name).lines.map(({ text }) => text);
+}
+
+describe('explain', () => {
+  it('says which new machine a pending pod gets', () => {
+    const input = anInput({ pods: [aPod({ name: 'web' })] });
+    const expected = [
+      'has been pending for 5m',
+      'gets a new machine: 1 machine of pool workers (4 vCPUs, 8 GiB) for pod default/web, that fits on no node',
+    ];
+    expect(lines(input, 'pod', 'default/web')).toEqual(expected);
+    expect(lines(input, 'pod', 'web')).toEqual(expected);
+  });
+
+  it('says where a pending pod will run without a new machine', () => {
+    const pods = [aPod({ name: 'web' })];
+    const node = anInput({ nodes: [aWorkerNode('w-1')], pods });
+    expect(lines(node, 'pod', 'web')[1]).toBe('fits on node w-1: no machine is needed');
+    const provisioning = anInput({ machines: [aScalingMachine({ phase: 'booting' })], pods });
+    expect(lines(provisioning, 'pod', 'web')[1]).toBe(
+      'will fit on workers-1, which is being provisioned',
+    );
+  });
+
+  it('says why a pod waits, with the numbers of the host', () => {
+    const hosts = [aHost('pve2', ['workers'], { memoryBytes: 6.25 * GIB })];
+    expect(lines(anInput({ hosts, pods: [aPod({ name: 'web' })] }), 'pod', 'web')[1]).toBe(
+      'pod default/web waits: pool workers refused: host pve2 needs 8 GiB, 6.2 GiB free after reserve',
+    );
+  });
+
+  it('says which pods and nodes it does not know', () => {
+    const input = anInput();
+    const plan = decide(input).plan;
+    for (const kind of ['pod', 'node', 'pool', 'host'] as const)
+      expect(explain({ input, plan }, kind, 'missing')).toMatchObject({
+        isKnown: false,
+        lines: [],
+      });
+  });
+
+  it('says why a node is kept or removed, and where its pods go', () => {
+    const input = anInput({
+      nodes: [aWorkerNode('w-1'), aWorkerNode('w-2')],
+      machines: [aScalingMachine({ id: 1, on: 'w-1' })],
+      pods: [aPod({ name: 'web', on: 'w-1', cpu: '1', memory: '100Mi' })],
+      memory: { assignments: {}, unneededSince: { [aMachineId(1)]: NOW - 10 * MINUTE } },
+    });
+    expect(lines(input, 'node', 'w-1')).toEqual([
+      `machine ${aMachineId(1)} of pool workers (4 vCPUs, 8 GiB): cpu 25 % and memory 1.2 % requested, 1 pod to move`,
+      'is removed: node w-1 has been unneeded for 10m: cpu 25 % and memory 1.2 % requested, and its pod fits on w-2',
+    ]);
+    expect(lines(input, 'pod', 'web')).toEqual([
+      'runs on node w-1',
+      'is evicted and fits on w-2: node w-1 has been unneeded for 10m: cpu 25 % and memory 1.2 % requested, and its pod fits on w-2',
+    ]);
+    expect(lines(input, 'node', 'w-2')).toEqual([
+      'is no node of a pvescaler machine, so it is never removed',
+    ]);
+    expect(
+      lines({ ...input, memory: { assignments: {}, unneededSince: {} } }, 'node', 'w-1')[1],
+    ).toBe('node w-1 has been unneeded for 0s, of 10m');
+  });
+
+  it('says what a pool has, does, and is refused', () => {
+    const hosts = [aHost('pve2', ['workers'], { cpus: 6 })];
+    const pods = ['a', 'b'].map((name) => aPod({ name, cpu: '3' }));
+    expect(lines(anInput({ hosts, pods }), 'pool', 'workers')).toEqual([
+      'has 0 machines, 0 ready; at least 0, at most 10',
+      '1 machine of pool workers (4 vCPUs, 8 GiB) for pod default/a, that fits on no node',
+      'pool workers refused: host pve2 needs 4 vCPUs, 2 free',
+    ]);
+    const paused = [aScalingPool({}, { pause: { until: NOW + MINUTE, message: 'three failed' } })];
+    expect(lines(anInput({ pools: paused }), 'pool', 'workers')[1]).toBe(
+      'pool workers is paused for 60s: three failed',
+    );
+  });
+
+  it('says what is left of a host', () => {
+    const capacity = { cpus: 6, memoryBytes: 10 * GIB, diskBytes: 100 * GIB };
+    const input = anInput({
+      hosts: [aHost('pve2', ['workers'], capacity)],
+      machines: [
+        aScalingMachine({
+          phase: 'booting',
+          placement: { region: 'lab', host: 'pve2', name: 'w' },
+        }),
+      ],
+    });
+    const expected = [
+      'runs 1 machine',
+      'has 6 vCPUs, 10 GiB of memory and 100 GiB of disk left for pool workers',
+    ];
+    expect(lines(input, 'host', 'lab/pve2')).toEqual(expected);
+    expect(lines(input, 'host', 'pve2')).toEqual(expected);
+  });
+});

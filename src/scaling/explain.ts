@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explains one pod, node, pool or host from an input and the plan that was made from it.
+
+import { formatAge, formatCount } from '../model/format-text.ts';
+import { podKey } from '../model/pod.ts';
+import { describeSize, freeBytes } from './describe.ts';
+import { effectiveLimits } from './effective-limits.ts';
+import { isMember } from './expected-nodes.ts';
+import type { ScalingInput, ScalingMachine } from './input.ts';
+import type { Facts, Plan, PodName, Refusal, SubjectKind } from './plan.ts';
+import { hostKey } from './pool-offers.ts';
+import { utilizationOf } from './utilization.ts';
+
+export interface Explanation {
+  readonly subject: Refusal['subject'];
+  /** Whether the input contains it. */
+  readonly isKnown: boolean;
+  readonly lines: readonly ExplanationLine[];
+}
+
+export interface ExplanationLine {
+  /** What it is, what will be done, or why something is not done. */
+  readonly kind: 'state' | 'step' | 'refusal';
+  readonly text: string;
+  readonly code?: string;
+  readonly facts: Facts;
+}
+
+export interface Explained {
+  readonly input: ScalingInput;
+  readonly plan: Plan;
+}
+
+/** The name of a pod is `namespace/name`, or a name that is unique; of a host `region/name`, or a unique name. */
+export function explain(explained: Explained, kind: SubjectKind, name: string): Explanation {
+  switch (kind) {
+    case 'pod':
+      return explainPod(explained, name);
+    case 'node':
+      return explainNode(explained, name);
+    case 'pool':
+      return explainPool(explained, name);
+    case 'host':
+      return explainHost(explained, name);
+    case 'cluster':
+      return {
+        subject: { kind, name: '' },
+        isKnown: true,
+        lines: refusalLines(explained.plan, { kind, name: '' }),
+      };
+  }
+}
+
+function explainPod({ input, plan }: Explained, name: string): Explanation {
+  const full = podNameOf(input, name);
+  const running = full === undefined ? findRunning(input, name) : undefined;
+  const subject = { kind: 'pod' as const, name: full ?? running?.name ?? name };
+  if (running !== undefined) {
+    const moves = plan.steps.flatMap((step) =>
+      step.kind === 'drain'
+        ? step.moves
+            .filter(({ pod }) => keyOf(pod) === running.name)
+            .map(({ to }) => stepLine(`is evicted and fits on ${to}: ${step.reason}`, step.facts))
+        : [],
+    );
+    return {
+      subject,
+      isKnown: true,
+      lines: [stateLine(`runs on node ${running.node}`), ...moves],
+    };
+  }
+  if (full === undefined) return { subject, isKnown: false, lines: [] };
+  const pod = input.pending.find((one) => podKey(one) === full);
+  const age = pod === undefined ? 0 : input.now - pod.createdAt;
+  return {
+    subject,
+    isKnown: true,
+    lines: [
+      stateLine(`has been pending for ${formatAge(age)}`, { ageMs: age }),
+      ...placementLines(plan, full),
+      ...refusalLines(plan, subject),
+    ],
+  };
+}
+
+function placementLines(plan: Plan, name: string): readonly ExplanationLine[] {
+  const placed = plan.placements
+    .filter(({ pod }) => keyOf(pod) === name)
+    .map(({ node, on }) => {
+      if (on === 'nominated') return stateLine(`the scheduler makes space for it on node ${node}`);
+      return stateLine(
+        on === 'node'
+          ? `fits on node ${node}: no machine is needed`
+          : `will fit on ${node}, which is being provisioned`,
+      );
+    });
+  const created = plan.steps.flatMap((step) => {
+    if (step.kind !== 'create') return [];
+    const isHere = step.machines.some(({ pods }) => pods.some((pod) => keyOf(pod) === name));
+    return isHere ? [stepLine(`gets a new machine: ${step.reason}`, step.facts)] : [];
+  });
+  return [...placed, ...created];
+}
+
+/** Undefined when no pending pod, or more than one, has the name. */
+function podNameOf({ pending }: ScalingInput, name: string): string | undefined {
+  const found = pending.filter((pod) => podKey(pod) === name || pod.name === name);
+  const [first] = found;
+  return first === undefined || found.length > 1 ? undefined : podKey(first);
+}
+
+function findRunning(
+  { snapshot }: ScalingInput,
+  name: string,
+): { readonly name: string; readonly node: string } | undefined {
+  for (const node of snapshot.nodes) {
+    const pod = snapshot.podsOn(node.name).find((one) => podKey(one) === name || one.name === name);
+    if (pod !== undefined) return { name: podKey(pod), node: node.name };
+  }
+  return undefined;
+}
+
+function keyOf({ namespace, name }: PodName): string {
+  return `${namespace}/${name}`;
+}
+
+function explainNode({ input, plan }: Explained, name: string): Explanation {
+  const subject = { kind: 'node' as const, name };
+  const node = input.snapshot.nodes.find((one) => one.name === name);
+  if (node === undefined) return { subject, isKnown: false, lines: [] };
+  const machine = input.machines.find((one) => one.node?.name === name);
+  if (machine === undefined) {
+    const text = 'is no node of a pvescaler machine, so it is never removed';
+    return { subject, isKnown: true, lines: [stateLine(text)] };
+  }
+  const pool = input.pools.find(({ config }) => config.name === machine.pool);
+  const state =
+    pool === undefined
+      ? stateLine(`belongs to pool ${machine.pool}, which is not in the config`)
+      : utilizationLine(machine, utilizationOf(node, input.snapshot.podsOn(name), pool.config));
+  const steps = plan.steps
+    .filter((step) => step.kind === 'drain' && step.node === name)
+    .map((step) => stepLine(`is removed: ${step.reason}`, step.facts));
+  const draining = machine.isDraining ? [stateLine('is being drained')] : [];
+  return {
+    subject,
+    isKnown: true,
+    lines: [state, ...draining, ...steps, ...refusalLines(plan, subject)],
+  };
+}
+
+function utilizationLine(
+  { pool, size, id }: ScalingMachine,
+  { cpu, memory, pods }: ReturnType<typeof utilizationOf>,
+): ExplanationLine {
+  const percent = (share: number): number => Math.round(share * 1_000) / 10;
+  return stateLine(
+    `machine ${id} of pool ${pool} (${describeSize(size)}): cpu ${percent(cpu)} % and memory ${percent(memory)} % requested, ${formatCount(pods, 'pod')} to move`,
+    { cpuPercent: percent(cpu), memoryPercent: percent(memory), pods },
+  );
+}
+
+function explainPool({ input, plan }: Explained, name: string): Explanation {
+  const subject = { kind: 'pool' as const, name };
+  const pool = input.pools.find(({ config }) => config.name === name);
+  if (pool === undefined) return { subject, isKnown: false, lines: [] };
+  const { min, max, schedule } = effectiveLimits(pool.config, input.now);
+  const members = input.machines.filter((one) => one.pool === name && isMember(one));
+  const ready = members.filter(({ phase }) => phase === 'ready').length;
+  const during = schedule === undefined ? '' : ` during ${schedule}`;
+  const state = stateLine(
+    `has ${formatCount(members.length, 'machine')}, ${ready} ready; at least ${min}, at most ${max}${during}`,
+    { machines: members.length, ready, min, max },
+  );
+  const steps = plan.steps
+    .filter((step) => step.pool === name)
+    .map(({ reason, facts }) => stepLine(reason, facts));
+  const hosts = plan.refusals
+    .filter(({ subject: { kind }, facts }) => kind === 'host' && facts['pool'] === name)
+    .map(refusalLine);
+  return {
+    subject,
+    isKnown: true,
+    lines: [state, ...steps, ...refusalLines(plan, subject), ...hosts],
+  };
+}
+
+function explainHost({ input, plan }: Explained, name: string): Explanation {
+  const found = input.hosts.filter((one) => hostKey(one) === name || one.name === name);
+  const [host] = found;
+  if (host === undefined || found.length > 1)
+    return { subject: { kind: 'host', name }, isKnown: false, lines: [] };
+  const subject = { kind: 'host' as const, name: hostKey(host) };
+  const machines = input.machines.filter(
+    ({ placement }) => placement?.host === host.name && placement.region === host.region,
+  );
+  const capacities = Object.entries(host.pools).map(([pool, capacity]) => {
+    const { cpus, memoryBytes, diskBytes, refusal } = capacity;
+    const free = `${formatCount(Math.max(0, cpus), 'vCPU')}, ${freeBytes(memoryBytes)} of memory and ${freeBytes(diskBytes)} of disk`;
+    return stateLine(
+      refusal === undefined
+        ? `has ${free} left for pool ${pool}`
+        : `pool ${pool}: ${refusal.message}`,
+      { pool, cpus, memoryBytes, diskBytes },
+    );
+  });
+  return {
+    subject,
+    isKnown: true,
+    lines: [
+      stateLine(`runs ${formatCount(machines.length, 'machine')}`, { machines: machines.length }),
+      ...capacities,
+      ...refusalLines(plan, subject),
+    ],
+  };
+}
+
+function refusalLines(plan: Plan, { kind, name }: Refusal['subject']): readonly ExplanationLine[] {
+  return plan.refusals
+    .filter(({ subject }) => subject.kind === kind && subject.name === name)
+    .map(refusalLine);
+}
+
+function refusalLine({ code, reason, facts }: Refusal): ExplanationLine {
+  return { kind: 'refusal', code, text: reason, facts };
+}
+
+function stepLine(text: string, facts: Facts): ExplanationLine {
+  return { kind: 'step', text, facts };
+}
+
+function stateLine(text: string, facts: Facts = {}): ExplanationLine {
+  return { kind: 'state', text, facts };
+}
