@@ -234,13 +234,14 @@ async function startStandalone(options: FrontEndOptions): Promise<RunningFrontEn
   const { config, store, cluster, setDrainCheck } = options;
   if (cluster === undefined) return undefined;
   const { startAutoscaler } = await import('./autoscaler/index.ts');
-  const { pools, intervals, guards, autoscaler, pricing, gpu } = config;
+  const { scalingSettings } = await import('./setup/index.ts');
+  const { pools, intervals } = config;
   const running = startAutoscaler({
     ...options,
     cluster,
     journal: store.journal,
     pools,
-    settings: { ...autoscaler, guards, pricing, gpuLabel: gpu.label },
+    settings: scalingSettings(config),
     scanMs: intervals.scanMs,
     namespace: config.cluster.namespace,
   });

@@ -73,7 +73,19 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   certs: { imports: ['ports'] },
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
   serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
-  cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve', 'certs'] },
+  cli: {
+    imports: [
+      'model',
+      'ports',
+      'fleet',
+      'autoscaler',
+      'scaling',
+      'config',
+      'setup',
+      'serve',
+      'certs',
+    ],
+  },
   // Certificates and certificate requests, which both simulators create.
   'sim/x509': { imports: [], open: 'every-file' },
   'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts', 'sim/x509'] },

@@ -270,7 +270,9 @@ describe('the circuit breaker', () => {
     site.addPod('web');
     await untilPaused(site, process);
     const { pools } = await process.fleet.status();
-    expect(pools[0]?.pause).toMatchObject({ reason: expect.stringContaining('3 new machines') });
+    expect(pools[0]?.pause).toMatchObject({
+      reason: expect.stringContaining('3 machines in a row'),
+    });
     expect(await site.reasons()).toContain('PoolPaused');
     const before = await requested(site);
     await site.advance(10 * MINUTE);

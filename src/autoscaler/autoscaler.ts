@@ -26,7 +26,6 @@ import {
   type ScalingSettings,
   type Step,
 } from '../scaling/index.ts';
-import { CircuitBreaker } from './circuit-breaker.ts';
 import { drainCheck } from './drain-check.ts';
 import { ClusterObserver, type Observed } from './observation.ts';
 import { PlanRecorder, type Uids } from './plan-recorder.ts';
@@ -66,7 +65,6 @@ export class Autoscaler {
   readonly #observer: ClusterObserver;
   readonly #recorder: PlanRecorder;
   readonly #stabilization: Stabilization;
-  readonly #breakers = new Map<string, CircuitBreaker>();
   /** The token of the lease under which the memory was collected. */
   #token: number | undefined;
   #memory: ScalingMemory = EMPTY_MEMORY;
@@ -137,22 +135,12 @@ export class Autoscaler {
     return this.#decideAndAct(observation.observed, { lease, signal });
   }
 
-  /** A plan of the present state, without carrying it out or changing what is remembered. */
-  async plan(): Promise<{ readonly input: ScalingInput; readonly decision: Decision }> {
-    await this.#options.fleet.view.refresh();
-    const observation = await this.#observer.update();
-    if (!observation.isFresh) throw new Error(observation.reason);
-    const input = this.#input(observation.observed);
-    return { input, decision: decide(input) };
-  }
-
   /** What an earlier driver remembered is not known here, and may be outdated in this process. */
   #beginTerm({ token }: Lease): void {
     if (this.#token === token) return;
     this.#token = token;
     this.#memory = EMPTY_MEMORY;
     this.#decidedAt = Number.NEGATIVE_INFINITY;
-    this.#breakers.clear();
   }
 
   #isDue(now: number): boolean {
@@ -171,8 +159,7 @@ export class Autoscaler {
     // Machines may exist that have no record yet.
     if (!this.#isAnyRegionFresh()) return undefined;
     const startedAt = clock.monotonic();
-    const pauses = this.#findPauses(observed);
-    const { plan, memory } = decide(this.#input(observed));
+    const { plan, memory, pauses } = decide(this.#input(observed));
     const seconds = (clock.monotonic() - startedAt) / 1_000;
     meters.observe('pvescaler_autoscaler_decision_duration_seconds', {}, seconds);
     this.#memory = memory;
@@ -182,7 +169,7 @@ export class Autoscaler {
     this.#recorder.setGauges(plan);
     await this.#pausePools(pauses);
     const uids = uidsOf(observed);
-    await this.#act(plan, pauses, { lease, signal, uids });
+    await this.#act(plan, { lease, signal, uids });
     await this.#recorder.recordRefusals(plan, uids);
     const outcome = plan.steps.length === 0 ? 'no-change' : 'change';
     meters.add('pvescaler_autoscaler_decisions_total', { outcome });
@@ -214,11 +201,9 @@ export class Autoscaler {
 
   async #act(
     plan: Plan,
-    pauses: ReadonlyMap<string, string>,
     { lease, signal, uids }: ActOptions & { readonly uids: Uids },
   ): Promise<void> {
     for (const step of plan.steps) {
-      if (step.kind === 'create' && pauses.has(step.pool)) continue;
       if (step.kind === 'drain' && this.#staleReason(step) !== undefined) continue;
       try {
         await this.#carryOut(step, { fence: lease, signal });
@@ -273,33 +258,10 @@ export class Autoscaler {
     return regionStaleness(fleet.forecast, clock.now())(region);
   }
 
-  // Circuit breaker
-
-  #findPauses({ snapshot }: Observed): ReadonlyMap<string, string> {
-    const { fleet, pools, settings, clock } = this.#options;
-    const found = pools.flatMap(({ name }) => {
-      const breaker =
-        this.#breakers.get(name) ?? new CircuitBreaker(settings.guards.breaker.machines);
-      this.#breakers.set(name, breaker);
-      const reason = breaker.observe({
-        machines: fleet.view.index.machinesOf(name),
-        requesterOf: ({ intent }) =>
-          intent === undefined ? undefined : fleet.view.intents.get(intent)?.requestedBy,
-        snapshot,
-        now: clock.now(),
-      });
-      return reason === undefined ? [] : [[name, reason] as const];
-    });
-    return new Map(found);
-  }
-
-  async #pausePools(pauses: ReadonlyMap<string, string>): Promise<void> {
-    const { fleet, clock, settings } = this.#options;
-    for (const [pool, reason] of pauses) {
-      const since = clock.now();
-      const until = since + settings.guards.breaker.pauseMs;
-      await fleet.pausePool(pool, { since, until, reason });
-      await this.#recorder.recordPause(pool, reason, until);
+  async #pausePools(pauses: Decision['pauses']): Promise<void> {
+    for (const { pool, ...pause } of pauses) {
+      await this.#options.fleet.pausePool(pool, pause);
+      await this.#recorder.recordPause(pool, pause);
     }
   }
 

@@ -5,6 +5,7 @@ import type { CheckDrain } from '../fleet/index.ts';
 import { Autoscaler, type AutoscalerOptions } from './autoscaler.ts';
 
 export { Autoscaler, type AutoscalerOptions } from './autoscaler.ts';
+export { type MadePlan, makePlan, type PlanOptions } from './make-plan.ts';
 
 interface RunningAutoscaler {
   readonly description: string;

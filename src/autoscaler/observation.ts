@@ -15,7 +15,7 @@ import {
   isViewFresh,
 } from '../ports/cluster.ts';
 import { PvescalerError } from '../ports/errors.ts';
-import { type Snapshot, SnapshotCache } from '../scheduling/index.ts';
+import { type ClusterObjects, type Snapshot, SnapshotCache } from '../scheduling/index.ts';
 
 export interface Observed {
   /** Valid until the next update. */
@@ -48,6 +48,11 @@ export class ClusterObserver {
   }: { readonly cluster: Cluster; readonly clock: Pick<Clock, 'now'> }) {
     this.#cluster = cluster;
     this.#clock = clock;
+  }
+
+  /** What the snapshot of the last update can be built from. */
+  get objects(): ClusterObjects {
+    return this.#cache.objects;
   }
 
   get revision(): number {

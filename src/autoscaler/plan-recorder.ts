@@ -2,6 +2,7 @@
 // Says what was decided and why: in the journal, as Events of pods and Nodes, and as metrics. The same refusal is recorded
 // once, until it changes.
 import type { JournalEntry, JournalSubject } from '../model/journal-entry.ts';
+import type { PoolPause } from '../model/pool.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Cluster, ClusterEvent } from '../ports/cluster.ts';
 import type { Journal } from '../ports/journal.ts';
@@ -111,7 +112,7 @@ export class PlanRecorder {
     this.#recorded.delete('stale');
   }
 
-  async recordPause(pool: string, reason: string, until: number): Promise<void> {
+  async recordPause(pool: string, { reason, until }: PoolPause): Promise<void> {
     const message = `pool ${pool} is paused until ${new Date(until).toISOString()}: ${reason}. pvescaler pool resume ${pool} ends the pause`;
     await this.#append({ kind: 'refused', subject: { pool }, reason: 'PoolPaused', message });
     const { namespace } = this.#options;

@@ -90,7 +90,10 @@ function render(
   return formatTable([header, ...rows, ...removedPools.map(renderRemoved)]);
 }
 
-function remark({ name, missing, lost, backoff }: PoolStatus, waiting: string | undefined): string {
+function remark(
+  { name, missing, lost, backoff, pause }: PoolStatus,
+  waiting: string | undefined,
+): string {
   const remarks = [
     ...(missing === 0
       ? []
@@ -101,6 +104,11 @@ function remark({ name, missing, lost, backoff }: PoolStatus, waiting: string | 
           `${formatCount(lost.machines.length, 'machine')} ${lost.machines.length === 1 ? 'seems lost and is' : 'seem lost and are'} kept: see pool confirm-lost ${name} --dry-run`,
         ]),
     ...(backoff === undefined ? [] : [`backing off: ${backoff.message}`]),
+    ...(pause === undefined
+      ? []
+      : [
+          `paused until ${new Date(pause.until).toISOString()}: ${pause.reason}: see pool resume ${name}`,
+        ]),
     ...(waiting === undefined ? [] : [waiting]),
   ];
   return remarks.join('; ');

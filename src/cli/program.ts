@@ -9,14 +9,18 @@ import { addConfigSchema } from './config-schema.ts';
 import { addConfigShow } from './config-show.ts';
 import { addConfigValidate } from './config-validate.ts';
 import type { CliContext, CommandHost } from './context.ts';
+import { addExplain } from './explain.ts';
 import { addMachineDelete } from './machine-delete.ts';
 import { addMachineShow } from './machine-show.ts';
 import { addMachines } from './machines.ts';
 import { addOrphans } from './orphans.ts';
+import { addPlan } from './plan.ts';
 import { addPoolConfirmLost } from './pool-confirm-lost.ts';
 import { addPoolDelete } from './pool-delete.ts';
+import { addPoolResume } from './pool-resume.ts';
 import { addPoolScale } from './pool-scale.ts';
 import { addPools } from './pools.ts';
+import { addReplay } from './replay.ts';
 import { addServe } from './serve.ts';
 import { addSimKubernetes } from './sim-kubernetes.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
@@ -45,10 +49,16 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
   addPools(program, host);
   const pool = program
     .command('pool')
-    .description('scale a pool, confirm that machines are lost, or delete a removed pool');
+    .description(
+      'scale or resume a pool, confirm that machines are lost, or delete a removed pool',
+    );
   addPoolScale(pool, host);
   addPoolConfirmLost(pool, host);
+  addPoolResume(pool, host);
   addPoolDelete(pool, host);
+  addPlan(program, host);
+  addExplain(program, host);
+  addReplay(program, host);
   addMachines(program, host);
   const machine = program.command('machine').description('show or delete machines');
   addMachineShow(machine, host);

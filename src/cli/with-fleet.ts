@@ -9,6 +9,8 @@ interface FleetUse {
   /** 'read' needs an existing database; 'drive' creates it and connects to Proxmox and Kubernetes. */
   readonly access: 'read' | 'drive';
   readonly adjust?: (settings: FleetSettings) => FleetSettings;
+  /** Which objects of the cluster are read. Default: Nodes. */
+  readonly watch?: 'nodes' | 'all';
 }
 
 export async function withFleet(
@@ -21,6 +23,7 @@ export async function withFleet(
   const open = await openFleet(host.context, result.config, {
     access: work.access,
     adjust: work.adjust,
+    watch: work.watch,
     warn: (warning) => host.context.err(`warning: ${warning}\n`),
   });
   try {

@@ -22,6 +22,7 @@ import {
   type VmDecisionRequest,
 } from './recovery/decide-vm.ts';
 import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
+import { readCapacity } from './recovery/read-capacity.ts';
 import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';
 import { readMemberHealth } from './requests/member-health.ts';
 import { type FleetStatus, readStatus } from './requests/status.ts';
@@ -33,6 +34,8 @@ export interface Fleet extends FleetClient {
   readonly forecast: ForecastReader & Pick<CapacityForecast, 'report' | 'onChange'>;
   /** What the hosts had left in the last pass of this process; undefined when it does not drive. */
   capacity(): FleetCapacity | undefined;
+  /** Reads what the hosts have left, whether this process drives or not. Rejects when a region cannot be read. */
+  readCapacity(): Promise<FleetCapacity>;
   /** The lease that this process drives with; undefined when another process drives. */
   driverLease(): Lease | undefined;
   /** Pauses the requests of the autoscaler for a pool. Throws LostLeadership when another process drives. */
@@ -75,6 +78,7 @@ export function createFleet(options: FleetOptions): Fleet {
     ),
     forecast,
     capacity: () => forecast.capacity,
+    readCapacity: () => readCapacity(options, cache),
     driverLease: () => forecast.driverLease,
     pausePool: (pool, pause) => pausePool(cache, pool, { pause, lease: forecast.driverLease }),
     status: () => readStatus(options, cache),

@@ -7,7 +7,7 @@ import type { Labels } from '../model/labels.ts';
 import { isSameNode, type Node } from '../model/node.ts';
 import { isSamePod, type Pod, podKey } from '../model/pod.ts';
 import { NO_STORAGE, type StorageObjects } from '../model/storage-objects.ts';
-import { type SharedState, Snapshot } from './snapshot.ts';
+import { type ClusterObjects, type SharedState, Snapshot } from './snapshot.ts';
 import { ClusterState } from './state/cluster-state.ts';
 import { DEFAULT_FEATURE_GATES, type FeatureGates } from './state/feature-gates.ts';
 import type { NodeInfo } from './state/node-info.ts';
@@ -82,6 +82,21 @@ export class SnapshotCache {
       ({ nodeName, isTerminating }) => nodeName === '' && !isTerminating,
     );
     return this.#pending;
+  }
+
+  /** What a snapshot with the same answers is built from. */
+  get objects(): ClusterObjects {
+    const { daemonSets, namespaces, storage, featureGates } = this.#settings;
+    const { nodes, nominated } = this.#snapshot;
+    const pods = nodes.flatMap(({ name }) => this.#snapshot.podsOn(name));
+    return {
+      nodes,
+      pods: [...pods, ...[...nominated.values()].flat()],
+      daemonSets,
+      namespaces,
+      storage,
+      featureGates,
+    };
   }
 
   /** As `update`, for maps of all objects: what they do not list is deleted. */

@@ -10,3 +10,4 @@ export type {
 } from './context.ts';
 export { findMissingAccess } from './missing-access.ts';
 export { needsCluster, type OpenFleet, openFleet } from './open-fleet.ts';
+export { scalingSettings } from './scaling-settings.ts';

@@ -49,10 +49,7 @@ export async function updateForecast(
   // A negative age means that the clock was set back.
   if (ageMs >= 0 && ageMs < COMPUTE_INTERVAL_MS) return;
   forecast.forecastAt = context.now;
-  const ids = new Map<string, number>();
-  for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
-  await context.yieldToEventLoop();
-  const waitingMachines = await WaitingMachines.of(context, ids);
+  const waitingMachines = await findWaiting(context);
   for (const pool of Object.values(context.settings.pools)) {
     if (wasReadRecently(context, pool, forecast)) continue;
     forecast.setHeadroom(pool.name, await computeHeadroom(context, pool, waitingMachines));
@@ -60,6 +57,13 @@ export async function updateForecast(
   }
   forecast.setCapacity(await computeCapacity(context, waitingMachines));
   forecast.notify();
+}
+
+async function findWaiting(context: ReconcileContext): Promise<WaitingMachines> {
+  const ids = new Map<string, number>();
+  for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
+  await context.yieldToEventLoop();
+  return WaitingMachines.of(context, ids);
 }
 
 function wasReadRecently(
@@ -107,10 +111,11 @@ async function computeHeadroom(
 }
 
 /** What every region that was read has left for every pool, beside the machines that wait for a place. */
-async function computeCapacity(
+export async function computeCapacity(
   context: ReconcileContext,
-  waitingMachines: WaitingMachines,
+  known?: WaitingMachines,
 ): Promise<FleetCapacity> {
+  const waitingMachines = known ?? (await findWaiting(context));
   const pools = Object.values(context.settings.pools);
   const regions: RegionCapacity[] = [];
   for (const view of context.views.values()) {

@@ -8,6 +8,7 @@ import { Faults } from './faults.ts';
 import { type AppOptions, handleRequest, type JoinInfo, type Peer } from './http/app.ts';
 import { PagedLists } from './http/list.ts';
 import { Watches } from './http/watch.ts';
+import { findPlaces } from './scheduler/scheduler.ts';
 import type { JsonObject, SimObject } from './storage/objects.ts';
 import { ResourceStorage, requireResource } from './storage/resource-storage.ts';
 import { CONFIG_MAPS } from './storage/resources.ts';
@@ -46,6 +47,7 @@ export class KubernetesSim {
   readonly #storage: ResourceStorage;
   readonly #lists: PagedLists;
   readonly #app: AppOptions;
+  readonly #context: ControllerContext;
   readonly #manager: ControllerManager | undefined;
 
   constructor({ clock, random, adminToken, controllers, join }: KubernetesSimOptions) {
@@ -53,10 +55,10 @@ export class KubernetesSim {
     this.#storage = new ResourceStorage({ clock, random, taintsNewNodes });
     this.#lists = new PagedLists(this.#storage.store);
     if (join !== undefined) publishClusterInfo(this.#storage, join);
+    this.#context = new ControllerContext({ storage: this.#storage, clock, random });
     if (controllers !== undefined) {
-      const context = new ControllerContext({ storage: this.#storage, clock, random });
       const all = createControllers(controllers, join?.authority);
-      this.#manager = new ControllerManager(context, all);
+      this.#manager = new ControllerManager(this.#context, all);
     }
     this.#app = {
       storage: this.#storage,
@@ -109,6 +111,14 @@ export class KubernetesSim {
 
   list(apiVersion: string, plural: string): readonly SimObject[] {
     return this.#storage.store.list(requireResource(apiVersion, plural), '');
+  }
+
+  /**
+   * The nodes that the scheduler could bind a copy of the pod to now, after all pending pods have got their places. The
+   * pod's own node does not count.
+   */
+  findPlaces(pod: NamedBody['metadata']): readonly string[] {
+    return findPlaces(this.#context, pod);
   }
 
   /** Discards the change history: watches and list continuations from earlier versions receive 410. */

@@ -32,7 +32,11 @@ export interface ClusterState {
   readonly namespaces: ReadonlyMap<string, Labels>;
 }
 
-export function readClusterState(cluster: ControllerContext): ClusterState {
+/** `without`: a pod that is left out, as if it were deleted. */
+export function readClusterState(
+  cluster: ControllerContext,
+  { without }: { readonly without?: Pod } = {},
+): ClusterState {
   const nodes = cluster
     .list(NODES)
     .map(toNode)
@@ -42,7 +46,7 @@ export function readClusterState(cluster: ControllerContext): ClusterState {
   const pending: { readonly pod: Pod; readonly createdAt: string }[] = [];
   for (const object of cluster.list(PODS)) {
     const pod = toPod(object);
-    if (pod === undefined || pod.isFinished) continue;
+    if (pod === undefined || pod.isFinished || pod.uid === without?.uid) continue;
     if (pod.nodeName !== '') byName.get(pod.nodeName)?.add(pod);
     else if (!pod.isTerminating && !pod.isGated) {
       pending.push({ pod, createdAt: object.metadata.creationTimestamp });

@@ -3,6 +3,7 @@
 // prefers by default. Preemption, and preferences other than free resources, are left out.
 import type { Pod } from '../../../model/pod.ts';
 import type { Controller, ControllerContext } from '../controllers/controller.ts';
+import { toPod } from '../controllers/kubernetes-model.ts';
 import { bindPod } from '../storage/eviction.ts';
 import { conditionOf, formatTime, listField, statusOf } from '../storage/objects.ts';
 import { CLAIMS, NAMESPACES, NODES, PODS } from '../storage/resources.ts';
@@ -37,6 +38,26 @@ export const scheduler: Controller = {
     return undefined;
   },
 };
+
+/** The nodes that could run a copy of the pod beside its own, after all pending pods have got their places. */
+export function findPlaces(
+  cluster: ControllerContext,
+  { namespace = '', name }: { readonly namespace?: string; readonly name: string },
+): readonly string[] {
+  const object = cluster.find(PODS, namespace, name);
+  const pod = object && toPod(object);
+  if (pod === undefined) return [];
+  const state = readClusterState(cluster, { without: pod });
+  for (const other of state.pending) {
+    const filter = createPodFilter(other, state);
+    const free = state.nodes.filter((node) => filter(node) === undefined);
+    chooseNode(free, other)?.add(other);
+  }
+  const filter = createPodFilter(pod, state);
+  return state.nodes
+    .filter((node) => node.node.name !== pod.nodeName && filter(node) === undefined)
+    .map(({ node }) => node.name);
+}
 
 /** The node with the highest average share of free CPU and memory after the pod; the first of equal ones. */
 function chooseNode(nodes: readonly NodeState[], pod: Pod): NodeState | undefined {
