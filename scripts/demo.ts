@@ -1,185 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run demo`: the fleet, the Proxmox client and the database scale a pool 0 → 5 → 1 → 0 on a simulated Proxmox VE
-// with three hosts. `-- --once` runs it at maximum speed. Exits with 0 only if no VM or seed is left behind.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+// `npm run demo`: `pvescaler serve` in mode standalone, on a simulated Proxmox VE with three hosts and a simulated
+// Kubernetes cluster without nodes. Pods are created, machines follow, pods run; the workload shrinks, a machine is
+// drained; the workload is deleted, and every machine with it. `-- --once` runs it at maximum speed. Exits with 0 only if
+// every pod ran and nothing is left behind.
 import { performance } from 'node:perf_hooks';
-import { createFleet, type Fleet } from '../src/fleet/index.ts';
-import { aPool, aRegion, REGION, someSettings } from '../src/fleet/testing/settings.ts';
-import { type Machine, shortMachineId } from '../src/model/machine.ts';
-
-import { createProxmoxHypervisor } from '../src/proxmox/index.ts';
-import { createProxmoxSim, defaultCluster, serveProxmoxSim } from '../src/sim/proxmox/index.ts';
-import { openSqliteStore } from '../src/store/index.ts';
-import { openHttpTransport, systemClock, systemRandom } from '../src/system/index.ts';
+import { systemClock } from '../src/system/index.ts';
+import { type DemoSite, startDemoSite } from './demo/site.ts';
+import { Timeline } from './demo/timeline.ts';
 
 const isOnce = process.argv.includes('--once');
-/** Factor by which the simulator is faster than real Proxmox VE: slow enough to watch, or limited by polling only. */
-const speed = isOnce ? 500 : 8;
-const GIB = 2 ** 30;
-const POOL = 'workers';
-const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
-const IMAGE_URL = 'https://images.example/noble-with-agent.img';
+/** Slow enough to watch, or limited by intervals only. */
+const speed = isOnce ? 500 : 10;
 const TIMEOUT_MS = 120_000;
+const POLL_MS = 25;
 
-const settings = someSettings(
-  [
-    aPool({
-      name: POOL,
-      source: {
-        kind: 'image',
-        url: IMAGE_URL,
-        format: 'qcow2',
-        checksum: { algorithm: 'sha256', hex: SHA256 },
-        verifyCertificates: true,
-      },
-      limits: { ...aPool().limits, max: 5 },
-      provisionTimeoutMs: TIMEOUT_MS,
-      deletion: { mode: 'shutdown', shutdownTimeoutMs: 30_000 },
-    }),
-  ],
-  {
-    cluster: systemRandom.uuid(),
-    holder: 'demo',
-    regions: {
-      [REGION]: aRegion({
-        storage: { images: 'local', seeds: 'shared', disks: ['local-lvm'] },
-        limits: { createsPerHost: 1, createsPerStorage: 1 },
-      }),
+type Kubernetes = DemoSite['kubernetes'];
+
+function template(app: string, cpu: string, extra: { annotations?: object; spec?: object } = {}) {
+  const requests = { cpu, memory: '512Mi' };
+  return {
+    metadata: { labels: { app }, annotations: { ...extra.annotations } },
+    spec: {
+      containers: [{ name: 'main', image: 'example/app', resources: { requests } }],
+      terminationGracePeriodSeconds: 2,
+      ...extra.spec,
     },
-    backoff: { initialMs: 1_000, maxMs: 10_000 },
-    orphans: 'delete',
-    reconcileMs: 1_000,
-    busyMs: isOnce ? 10 : 100,
-  },
-);
+  };
+}
 
-const sim = createProxmoxSim({
-  cluster: {
-    ...defaultCluster(3),
-    urls: [
-      { url: IMAGE_URL, size: 600 * 2 ** 20, virtualSize: 3 * GIB, checksums: { sha256: SHA256 } },
-    ],
-  },
-  clock: systemClock,
-  random: systemRandom,
-  speed,
-});
-const served = await serveProxmoxSim(sim, { listen: '127.0.0.1:0', tls: true });
-console.log(`Simulated Proxmox VE ${sim.version} with 3 hosts listens on ${served.url}`);
-const folder = await mkdtemp(join(tmpdir(), 'pvescaler-demo-'));
-const store = await openSqliteStore({
-  path: join(folder, 'state.db'),
-  clock: systemClock,
-  random: systemRandom,
-});
-const proxmox = createProxmoxHypervisor({
-  region: REGION,
-  endpoints: [served.url],
-  credentials: {
-    kind: 'token',
-    id: 'scaler@pve!sim',
-    secret: () => '00000000-0000-4000-8000-000000000001',
-  },
-  transport: await openHttpTransport({
-    tls: { kind: 'fingerprints', sha256: [served.fingerprint ?? ''] },
-  }),
-  clock: systemClock,
-  random: systemRandom,
-});
-const fleet = createFleet({
-  store,
-  hypervisors: new Map([[REGION, proxmox]]),
-  clock: systemClock,
-  random: systemRandom,
-  settings,
-});
+function createWorkload(kubernetes: Kubernetes): void {
+  const named = (name: string) => ({ name, namespace: 'default' });
+  const selector = (app: string) => ({ matchLabels: { app } });
+  kubernetes.create('apps/v1', 'deployments', {
+    metadata: named('web'),
+    spec: { replicas: 6, selector: selector('web'), template: template('web', '600m') },
+  });
+  kubernetes.create('policy/v1', 'poddisruptionbudgets', {
+    metadata: named('web'),
+    spec: { maxUnavailable: 1, selector: selector('web') },
+  });
+  const term = { labelSelector: selector('db'), topologyKey: 'kubernetes.io/hostname' };
+  const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
+  const spec = { affinity: { podAntiAffinity } };
+  kubernetes.create('apps/v1', 'deployments', {
+    metadata: named('db'),
+    spec: { replicas: 2, selector: selector('db'), template: template('db', '1', { spec }) },
+  });
+  const annotations = { 'sim.pvescaler.dev/run-seconds': isOnce ? '500' : '100' };
+  kubernetes.create('batch/v1', 'jobs', {
+    metadata: named('report'),
+    spec: {
+      completions: 3,
+      parallelism: 3,
+      template: template('report', '500m', { annotations, spec: { restartPolicy: 'Never' } }),
+    },
+  });
+}
 
-/** VMs and seeds that still exist. The image stays, as it does on real storage. */
-function listLeftovers(): readonly string[] {
-  const { vms, volumes } = sim.inspect();
+function scale(kubernetes: Kubernetes, name: string, replicas: number): void {
+  const metadata = { name, namespace: 'default' };
+  kubernetes.change('apps/v1', 'deployments', { metadata, spec: { replicas } });
+}
+
+async function waitUntil(
+  { failed }: DemoSite,
+  timeline: Timeline,
+  step: { readonly what: string; readonly isDone: () => boolean },
+): Promise<void> {
+  const deadline = performance.now() + TIMEOUT_MS;
+  while (performance.now() < deadline) {
+    timeline.update();
+    if (step.isDone()) return;
+    await Promise.race([failed, systemClock.sleep(POLL_MS)]);
+  }
+  throw new Error(`${step.what} did not happen within ${TIMEOUT_MS / 1_000} s`);
+}
+
+async function runCycle(site: DemoSite, timeline: Timeline): Promise<void> {
+  const { kubernetes } = site;
+  timeline.row('== create 11 pods: web 6, db 2 on different nodes, report 3');
+  createWorkload(kubernetes);
+  const jobs = () => kubernetes.list('batch/v1', 'jobs')[0]?.['status'];
+  const isJobDone = () => (jobs() as { readonly succeeded?: number } | undefined)?.succeeded === 3;
+  await waitUntil(site, timeline, {
+    what: 'every pod runs and the job is complete',
+    isDone: () => timeline.count().running === 8 && isJobDone(),
+  });
+  const before = timeline.count().readyNodes;
+  timeline.row('== scale web to 1: fewer machines suffice');
+  scale(kubernetes, 'web', 1);
+  await waitUntil(site, timeline, {
+    what: 'a machine is removed and every pod runs',
+    isDone: () => {
+      const { readyNodes, running, pending, vms } = timeline.count();
+      return readyNodes < before && vms === readyNodes && running === 3 && pending === 0;
+    },
+  });
+  timeline.row('== delete all workloads');
+  for (const name of ['web', 'db'])
+    kubernetes.remove('apps/v1', 'deployments', { name, namespace: 'default' });
+  kubernetes.remove('batch/v1', 'jobs', { name: 'report', namespace: 'default' });
+  await waitUntil(site, timeline, {
+    what: 'every machine is deleted',
+    isDone: () => {
+      const { vms } = timeline.count();
+      return vms === 0 && kubernetes.list('v1', 'nodes').length === 0;
+    },
+  });
+}
+
+/** VMs, seeds, Nodes, pods and tokens that still exist. The image stays, as it does on real storage. */
+function listLeftovers({ proxmox, kubernetes }: DemoSite): readonly string[] {
+  const { vms, volumes } = proxmox.inspect();
+  const names = (kind: string, objects: ReturnType<Kubernetes['list']>) =>
+    objects.map(({ metadata }) => `${kind} ${metadata.name}`);
   return [
     ...vms.map(({ id }) => `VM ${id}`),
     ...volumes.filter(({ content }) => content !== 'import').map(({ id }) => id),
+    ...names('Node', kubernetes.list('v1', 'nodes')),
+    ...names('Pod', kubernetes.list('v1', 'pods')),
+    ...names('Secret', kubernetes.list('v1', 'secrets')),
   ];
 }
 
-const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-
-/** Prints one line per machine and phase; on a terminal also a spinner with the number of machines per phase. */
-class Progress {
-  readonly #phases = new Map<string, string>();
-  readonly #started = performance.now();
-  #frame = 0;
-
-  show(machines: readonly Machine[]): void {
-    for (const { id, phase, placement } of machines) {
-      if (this.#phases.get(id) === phase) continue;
-      this.#phases.set(id, phase);
-      const where = placement === undefined ? '' : ` VM ${placement.vmId} on ${placement.host}`;
-      this.#line(
-        `${this.#clock()}  ${(placement?.name ?? shortMachineId(id)).padEnd(16)} ${phase.padEnd(12)}${where}`,
-      );
-    }
-    if (!process.stdout.isTTY) return;
-    this.#frame += 1;
-    const counts = new Map<string, number>();
-    for (const { phase } of machines) counts.set(phase, (counts.get(phase) ?? 0) + 1);
-    const summary = [...counts].map(([phase, count]) => `${count} ${phase}`).join(', ');
-    process.stdout.write(`\r\u001b[K${FRAMES[this.#frame % FRAMES.length]} ${summary}`);
-  }
-
-  /** Removes the spinner. */
-  end(): void {
-    if (process.stdout.isTTY) process.stdout.write('\r\u001b[K');
-  }
-
-  #line(text: string): void {
-    process.stdout.write(`${process.stdout.isTTY ? '\r\u001b[K' : ''}${text}\n`);
-  }
-
-  #clock(): string {
-    return `${((performance.now() - this.#started) / 1_000).toFixed(1).padStart(6)} s`;
-  }
-}
-
-async function scale(to: number, progress: Progress, driven: Fleet): Promise<void> {
-  console.log(`\n${process.stdout.isTTY ? '\r\u001b[K' : ''}scale ${POOL} to ${to}`);
-  await driven.scaleTo(POOL, to, { by: 'demo', reason: 'requested by the demo' });
-  const deadline = performance.now() + TIMEOUT_MS;
-  while (performance.now() < deadline) {
-    const { machines, pools, openIntents } = await driven.status();
-    progress.show(machines);
-    const [pool] = pools;
-    const failed = machines.find(({ phase }) => phase === 'failed');
-    if (failed !== undefined)
-      throw new Error(`machine ${failed.id} failed: ${failed.failure?.message}`);
-    const isSettled = openIntents === 0 && pool?.ready === to && pool.target === to;
-    if (isSettled && pool.deleting === 0) return progress.end();
-    await systemClock.sleep(isOnce ? 10 : 80);
-  }
-  throw new Error(`pool ${POOL} did not reach ${to} machines within ${TIMEOUT_MS / 1_000} s`);
-}
-
-const stop = new AbortController();
-process.once('SIGINT', () => stop.abort());
-const driving = fleet.runDriver({ signal: stop.signal });
+const site = await startDemoSite(speed);
+const timeline = new Timeline(site);
+let failure: unknown;
 try {
-  const progress = new Progress();
-  for (const to of [5, 1, 0]) await scale(to, progress, fleet);
-} finally {
-  stop.abort();
-  await driving;
-  await proxmox.close();
-  await store.close();
-  await served.close();
-  await rm(folder, { recursive: true, force: true });
+  await runCycle(site, timeline);
+  await waitUntil(site, timeline, {
+    what: 'nothing is left behind',
+    isDone: () => listLeftovers(site).length === 0,
+  });
+} catch (error) {
+  failure = error;
+  console.error(`\nThe log of the daemon ends with:\n${site.readLogTail()}`);
 }
-const requestCount = [...sim.inspect().requests.values()].reduce((sum, count) => sum + count, 0);
-const leftovers = listLeftovers();
-const isClean = leftovers.length === 0;
+const leftovers = listLeftovers(site);
+await site.close();
+const neverRan = timeline.created.size - timeline.ran.size;
 console.log(
-  `\n${requestCount} requests to Proxmox VE. ${isClean ? 'Nothing was left behind.' : `LEFT BEHIND: ${leftovers.join(', ')}`}`,
+  `\n${timeline.ran.size} of ${timeline.created.size} pods ran on at most ${timeline.mostNodes} nodes. ` +
+    (leftovers.length === 0 ? 'Nothing was left behind.' : `LEFT BEHIND: ${leftovers.join(', ')}`),
 );
-process.exitCode = isClean ? 0 : 1;
+if (failure !== undefined) console.error(failure instanceof Error ? failure.message : failure);
+process.exitCode = failure === undefined && neverRan === 0 && leftovers.length === 0 ? 0 : 1;

@@ -5,7 +5,12 @@ import { readFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir } from 'node:os';
 import { delimiter, dirname } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { type CliContext, type ProxmoxSimOptions, runCli } from './cli/index.ts';
+import {
+  type CliContext,
+  type KubernetesSimOptions,
+  type ProxmoxSimOptions,
+  runCli,
+} from './cli/index.ts';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
 import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
 import { InvalidConfig, StoreUnusable, UnsupportedVersion } from './ports/errors.ts';
@@ -50,6 +55,11 @@ async function startProxmoxSim(options: ProxmoxSimOptions) {
     random: systemRandom,
     connect: connectSimulatedGuest,
   });
+}
+
+async function startKubernetesSim(options: KubernetesSimOptions) {
+  const sim = await import('./sim/kubernetes/index.ts');
+  return sim.startKubernetesSim({ ...options, clock: systemClock, random: systemRandom });
 }
 
 async function openDatabase(path: string): Promise<OpenedStore> {
@@ -296,6 +306,7 @@ function createContext(): CliContext {
     processName: PROCESS_NAME,
     adapters: {
       startProxmoxSim,
+      startKubernetesSim,
       connectProxmox,
       connectKubernetes,
       startFrontEnd,

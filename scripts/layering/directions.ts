@@ -87,8 +87,10 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'certs',
     ],
   },
-  'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
-  'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
+  // Certificates and certificate requests, which both simulators create.
+  'sim/x509': { imports: [], open: 'every-file' },
+  'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts', 'sim/x509'] },
+  'sim/kubernetes': { imports: ['model', 'ports', 'sim/x509'] },
 };
 
 /** Entry points of the threads. They may import everything, and no file imports them. */

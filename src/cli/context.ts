@@ -27,9 +27,27 @@ export interface RunningSim {
   close(): Promise<void>;
 }
 
+export interface KubernetesSimOptions {
+  /** `host:port`; port 0 takes any free port. */
+  readonly listen: string;
+  /** Number of nodes without a machine. */
+  readonly fakeNodes: number;
+}
+
+export interface RunningKubernetesSim {
+  readonly url: string;
+  /** `sha256:…` of the CA's public key, as `kubeadm join` pins it. */
+  readonly caCertHash: string;
+  /** A kubeconfig of an administrator. */
+  readonly kubeconfig: string;
+  close(): Promise<void>;
+}
+
 export interface CliAdapters extends ServeAdapters {
   /** InvalidConfig with every problem of the description file; InvalidRequest when it cannot listen. */
   startProxmoxSim(options: ProxmoxSimOptions): Promise<RunningSim>;
+  /** InvalidRequest when it cannot listen. */
+  startKubernetesSim(options: KubernetesSimOptions): Promise<RunningKubernetesSim>;
 }
 
 export interface CliContext extends ServeContext {

@@ -5,7 +5,7 @@ import { asPvescalerError, type PvescalerError } from '../ports/errors.ts';
 import type { CliContext } from './context.ts';
 import { buildProgram } from './program.ts';
 
-export type { CliContext, ProxmoxSimOptions } from './context.ts';
+export type { CliContext, KubernetesSimOptions, ProxmoxSimOptions } from './context.ts';
 export { buildProgram } from './program.ts';
 
 const USAGE_EXIT_CODE = 2;

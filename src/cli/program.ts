@@ -22,6 +22,7 @@ import { addPoolScale } from './pool-scale.ts';
 import { addPools } from './pools.ts';
 import { addReplay } from './replay.ts';
 import { addServe } from './serve.ts';
+import { addSimKubernetes } from './sim-kubernetes.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
@@ -79,6 +80,7 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
     .command('sim')
     .description('run simulators, to try pvescaler without servers');
   addSimProxmox(sim, host);
+  addSimKubernetes(sim, host);
   addCompletion(program, host);
   return program;
 }

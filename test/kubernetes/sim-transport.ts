@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Cancelled, Unreachable } from '../../src/ports/errors.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../../src/ports/transport.ts';
-import type { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
+import type { KubernetesSim, Peer } from '../../src/sim/kubernetes/index.ts';
 
 /** Calls the simulator in-process, so that a test depends on virtual time only. */
 export class SimTransport implements Transport {
   readonly #sim: KubernetesSim;
+  readonly #peer: Peer;
 
-  constructor(sim: KubernetesSim) {
+  constructor(sim: KubernetesSim, peer: Peer = {}) {
     this.#sim = sim;
+    this.#peer = peer;
   }
 
   async request({ signal, ...request }: TransportRequest): Promise<TransportResponse> {
@@ -18,6 +20,7 @@ export class SimTransport implements Transport {
         ...(request.headers && { headers: request.headers }),
         ...(typeof request.body === 'string' && { body: request.body }),
       }),
+      this.#peer,
     );
     const response = await rejectOnAbort(fetched, signal);
     return {

@@ -286,6 +286,10 @@ describe('KubernetesCluster evictions', () => {
       metadata: { name: 'p1', namespace: 'default', labels: { app: 'p' } },
       spec: { nodeName: 'n1' },
     });
+    // A pending pod is evicted whatever its budget.
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    const status = { phase: 'Running', conditions };
+    sim.change('v1', 'pods', { metadata: { name: 'p1', namespace: 'default' }, status });
     return { namespace: 'default', name: 'p1', uid: metadata.uid };
   }
 
@@ -309,7 +313,8 @@ describe('KubernetesCluster evictions', () => {
     const metadata = { name: 'one', namespace: 'default' };
     const spec = { selector: { matchLabels: { app: 'p' } } };
     sim.create('policy/v1', 'poddisruptionbudgets', { metadata, spec });
-    sim.change('policy/v1', 'poddisruptionbudgets', { metadata, status: { disruptionsAllowed } });
+    const status = { observedGeneration: 1, disruptionsAllowed };
+    sim.change('policy/v1', 'poddisruptionbudgets', { metadata, status });
     expect(await cluster.evict(pod)).toMatchObject({ outcome });
   });
 

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Hono } from 'hono';
 import type { Clock } from '../../ports/clock.ts';
 import type { Random } from '../../ports/random.ts';
+import { type ClusterAuthority, ControllerContext } from './controllers/controller.ts';
+import { type ControllerOptions, createControllers } from './controllers/index.ts';
+import { ControllerManager } from './controllers/manager.ts';
 import { Faults } from './faults.ts';
-import { createApp } from './http/app.ts';
+import { type AppOptions, handleRequest, type JoinInfo, type Peer } from './http/app.ts';
 import { PagedLists } from './http/list.ts';
 import { Watches } from './http/watch.ts';
+import { findPlaces } from './scheduler/scheduler.ts';
 import type { JsonObject, SimObject } from './storage/objects.ts';
 import { ResourceStorage, requireResource } from './storage/resource-storage.ts';
+import { CONFIG_MAPS } from './storage/resources.ts';
 
 /** Field manager of the changes made through `KubernetesSim` and not through HTTP. */
 const SIM_FIELD_MANAGER = 'others';
@@ -15,11 +19,23 @@ const SIM_FIELD_MANAGER = 'others';
 export interface KubernetesSimOptions {
   readonly clock: Clock;
   readonly random: Random;
+  /** Bearer token of an administrator. Absent: every user is an administrator. */
+  readonly adminToken?: string;
+  /** Absent: the test acts as the controllers. */
+  readonly controllers?: ControllerOptions;
+  /** Where nodes can join, and the authority that signs their certificates. */
+  readonly join?: JoinOptions;
+}
+
+export interface JoinOptions {
+  /** `https://host:port` of the API server. */
+  readonly server: string;
+  readonly authority: ClusterAuthority;
 }
 
 /**
- * An in-process Kubernetes API server. Clients call `fetch`; tests use the other methods to act as kubelets and
- * controllers.
+ * An in-process Kubernetes API server. Clients call `fetch`; tests use the other methods to act as users, kubelets and
+ * controllers. With the option `controllers`, `run` runs controllers and a scheduler.
  */
 export class KubernetesSim {
   readonly faults = new Faults();
@@ -30,27 +46,43 @@ export class KubernetesSim {
   onRequest: ((line: string) => void) | undefined;
   readonly #storage: ResourceStorage;
   readonly #lists: PagedLists;
-  readonly #app: Hono;
+  readonly #app: AppOptions;
+  readonly #context: ControllerContext;
+  readonly #manager: ControllerManager | undefined;
 
-  constructor({ clock, random }: KubernetesSimOptions) {
-    this.#storage = new ResourceStorage(clock, random);
+  constructor({ clock, random, adminToken, controllers, join }: KubernetesSimOptions) {
+    const taintsNewNodes = controllers !== undefined;
+    this.#storage = new ResourceStorage({ clock, random, taintsNewNodes });
     this.#lists = new PagedLists(this.#storage.store);
-    this.#app = createApp({
+    if (join !== undefined) publishClusterInfo(this.#storage, join);
+    this.#context = new ControllerContext({ storage: this.#storage, clock, random });
+    if (controllers !== undefined) {
+      const all = createControllers(controllers, join?.authority);
+      this.#manager = new ControllerManager(this.#context, all);
+    }
+    this.#app = {
       storage: this.#storage,
       lists: this.#lists,
       watches: this.watches,
       faults: this.faults,
       clock,
+      ...(adminToken !== undefined && { adminToken }),
+      ...(join && { joinInfo: joinInfoOf(join) }),
       onRequest: (verb, path) => {
         const line = `${verb} ${path}`;
         this.requests.push(line);
         this.onRequest?.(line);
       },
-    });
+    };
   }
 
-  async fetch(request: Request): Promise<Response> {
-    return this.#app.fetch(request);
+  /** Runs the controllers until the signal aborts; without controllers it ends at once. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#manager?.run(signal);
+  }
+
+  fetch(request: Request, peer: Peer = {}): Promise<Response> {
+    return handleRequest(this.#app, request, peer);
   }
 
   create(apiVersion: string, plural: string, body: JsonObject & NamedBody): SimObject {
@@ -81,6 +113,14 @@ export class KubernetesSim {
     return this.#storage.store.list(requireResource(apiVersion, plural), '');
   }
 
+  /**
+   * The nodes that the scheduler could bind a copy of the pod to now, after all pending pods have got their places. The
+   * pod's own node does not count.
+   */
+  findPlaces(pod: NamedBody['metadata']): readonly string[] {
+    return findPlaces(this.#context, pod);
+  }
+
   /** Discards the change history: watches and list continuations from earlier versions receive 410. */
   compact(): void {
     this.#storage.store.compact();
@@ -90,4 +130,23 @@ export class KubernetesSim {
 
 interface NamedBody {
   readonly metadata: JsonObject & { readonly name: string; readonly namespace?: string };
+}
+
+function joinInfoOf({ server, authority }: JoinOptions): JoinInfo {
+  return { address: new URL(server).host, caPem: authority.certPem };
+}
+
+/** The ConfigMap that a node joining with kubeadm reads before it trusts the server. */
+function publishClusterInfo(storage: ResourceStorage, { server, authority }: JoinOptions): void {
+  const cluster = {
+    server,
+    'certificate-authority-data': Buffer.from(authority.certPem).toString('base64'),
+  };
+  const kubeconfig = JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: '', cluster }],
+  });
+  const address = { resource: CONFIG_MAPS, namespace: 'kube-public', name: 'cluster-info' };
+  storage.create(address, { metadata: {}, data: { kubeconfig } }, SIM_FIELD_MANAGER);
 }

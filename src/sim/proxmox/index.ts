@@ -3,6 +3,8 @@
 // external changes. It must not import the client; the two share only the table of wire facts. Start reading at
 // sim.ts, then http/pipeline.ts.
 
+/** For tests that create their own certificates. */
+export * as x509 from '../x509/certificate.ts';
 export type { FaultRule } from './control/faults.ts';
 export type { Inspection } from './control/inspect.ts';
 export type { SavedState } from './control/saved-state.ts';
@@ -30,5 +32,3 @@ export { startProxmoxSim } from './server/start.ts';
 export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
 export { type ClusterDescription, defaultCluster } from './state/cluster-description.ts';
 export { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from './tasks/durations.ts';
-/** For tests that create their own certificates. */
-export * as x509 from './x509/certificate.ts';

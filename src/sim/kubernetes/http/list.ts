@@ -3,10 +3,21 @@ import { ApiError } from '../storage/api-error.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { SimObject } from '../storage/objects.ts';
 import type { Resource } from '../storage/resources.ts';
+import { parseSelectors } from '../storage/selectors.ts';
+import type { Presentation } from './presentation.ts';
 
 interface ContinueToken {
   readonly version: number;
   readonly from: number;
+}
+
+export interface ListedCollection {
+  /** As stored. */
+  readonly resource: Resource;
+  /** As requested. */
+  readonly requested: Resource;
+  /** Empty for all namespaces. */
+  readonly namespace: string;
 }
 
 /** All pages of one list come from the same snapshot, which is kept until the last page was requested. */
@@ -23,12 +34,22 @@ export class PagedLists {
     this.#snapshots = new Map();
   }
 
-  readPage(resource: Resource, namespace: string, query: URLSearchParams): object {
+  readPage(
+    { resource, namespace, requested }: ListedCollection,
+    query: URLSearchParams,
+    presentation: Presentation,
+  ): object {
     const limit = Number(query.get('limit') ?? 0);
     const token = query.get('continue') ?? '';
     const { version, from } =
       token === '' ? { version: this.#store.version, from: 0 } : decodeContinueToken(token);
-    const all = token === '' ? this.#store.list(resource, namespace) : this.#takeSnapshot(token);
+    const filter = parseSelectors(requested, query);
+    const all =
+      token === ''
+        ? this.#store
+            .list(resource, namespace)
+            .filter((object) => filter(presentation.convert(object)))
+        : this.#takeSnapshot(token);
     const end = limit > 0 ? from + limit : all.length;
     const metadata = {
       resourceVersion: String(version),
@@ -37,8 +58,7 @@ export class PagedLists {
         remainingItemCount: all.length - end,
       }),
     };
-    const { apiVersion, kind } = resource;
-    return { kind: `${kind}List`, apiVersion, metadata, items: all.slice(from, end) };
+    return presentation.list(all.slice(from, end), metadata);
   }
 
   #keepSnapshot(position: ContinueToken, all: readonly SimObject[]): string {

@@ -2,13 +2,22 @@
 import type { Clock } from '../../../ports/clock.ts';
 import { ApiError } from '../storage/api-error.ts';
 import type { ObjectChange, ObjectStore } from '../storage/object-store.ts';
+import type { SimObject } from '../storage/objects.ts';
 import type { Resource } from '../storage/resources.ts';
+import { type ObjectFilter, parseSelectors } from '../storage/selectors.ts';
+import type { Presentation } from './presentation.ts';
 
 export interface WatchOptions {
   readonly store: ObjectStore;
   readonly clock: Clock;
+  /** As stored. */
   readonly resource: Resource;
+  /** As requested. */
+  readonly requested: Resource;
   readonly namespace: string;
+  /** Only this object; empty for all. */
+  readonly name: string;
+  readonly presentation: Presentation;
   readonly query: URLSearchParams;
   /** Injected fault: the watch sends this line and ends. */
   readonly onlyLine?: string;
@@ -60,9 +69,11 @@ class Watch {
   #unwatch: (() => void) | undefined;
   #isStalled = false;
   #fromVersion = 0;
+  readonly #filter: ObjectFilter;
 
   constructor(options: WatchOptions, onEnd: (watch: Watch) => void) {
     this.#options = options;
+    this.#filter = selectWatched(options);
     this.#onEnd = onEnd;
     this.stream = new ReadableStream<Uint8Array>({
       start: (controller) => {
@@ -96,8 +107,13 @@ class Watch {
     const { query, store, onlyLine } = this.#options;
     if (onlyLine !== undefined) return this.sendAndClose(onlyLine);
     try {
-      this.#fromVersion = Number(query.get('resourceVersion') ?? 0) || store.version;
-      this.#unwatch = store.watch(this.#fromVersion, (change) => this.#sendChange(change));
+      const given = query.get('resourceVersion') ?? '';
+      this.#fromVersion = Number(given) || store.version;
+      // Without a version the watch begins with the current state.
+      const isInitialSent = query.get('sendInitialEvents') === 'true' || !Number(given);
+      if (isInitialSent) this.#sendCurrentState(query.get('sendInitialEvents') === 'true');
+      const from = isInitialSent ? store.version : this.#fromVersion;
+      this.#unwatch = store.watch(from, (change) => this.#sendChange(change));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       return this.sendAndClose(JSON.stringify({ type: 'ERROR', object: error.toStatus() }));
@@ -119,17 +135,37 @@ class Watch {
     if (!this.#isStalled) this.#finish();
   }
 
-  #sendChange({ type, object, resource }: ObjectChange): void {
-    const { resource: watched, namespace } = this.#options;
+  #sendCurrentState(hasEndMark: boolean): void {
+    const { resource, requested, namespace, store, presentation } = this.#options;
+    for (const object of store.list(resource, namespace)) {
+      if (this.#filter(object)) this.#send('ADDED', presentation.one(object));
+    }
+    if (!hasEndMark) return;
+    const { kind, apiVersion } = requested;
+    const annotations = { 'k8s.io/initial-events-end': 'true' };
+    const metadata = { resourceVersion: String(store.version), annotations };
+    this.#send('BOOKMARK', { kind, apiVersion, metadata });
+  }
+
+  /** An object that begins or ceases to be selected appears as added or deleted. */
+  #sendChange({ type, object, previous, resource }: ObjectChange): void {
+    const { resource: watched, presentation } = this.#options;
     if (resource !== watched) return;
-    if (namespace !== '' && object.metadata.namespace !== namespace) return;
+    const isSelected = type !== 'DELETED' && this.#filter(object);
+    const wasSelected = previous !== undefined && this.#filter(previous);
+    if (!isSelected && !wasSelected) return;
+    const shown = isSelected && !wasSelected ? 'ADDED' : isSelected ? 'MODIFIED' : 'DELETED';
+    this.#send(shown, presentation.one(object));
+  }
+
+  #send(type: string, object: object): void {
     this.#write(JSON.stringify({ type, object }));
   }
 
   #sendBookmark(): void {
-    const { resource, query, store } = this.#options;
+    const { resource, requested, query, store } = this.#options;
     if (query.get('allowWatchBookmarks') !== 'true') return;
-    const { kind, apiVersion } = resource;
+    const { kind, apiVersion } = requested;
     const version = store.lastChangeVersion(resource);
     // Like a real API server, sends no bookmark when the client already has the latest version of this resource.
     if (version <= this.#fromVersion) return;
@@ -153,4 +189,13 @@ class Watch {
     this.#ended.abort();
     this.#onEnd(this);
   }
+}
+
+function selectWatched(options: WatchOptions): ObjectFilter {
+  const { requested, query, namespace, name, presentation } = options;
+  const filter = parseSelectors(requested, query);
+  const isAddressed = ({ metadata }: SimObject) =>
+    (namespace === '' || metadata.namespace === namespace) &&
+    (name === '' || metadata.name === name);
+  return (object) => isAddressed(object) && filter(presentation.convert(object));
 }

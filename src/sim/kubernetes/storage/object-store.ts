@@ -3,8 +3,19 @@
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
 import { ApiError, conflictError, expiredError, notFoundError } from './api-error.ts';
-import type { JsonObject, SimObject, SimObjectMeta } from './objects.ts';
-import { isObject, textField } from './objects.ts';
+import type { TerminationMark } from './deletion.ts';
+import {
+  formatTime,
+  isEqualJson,
+  isObject,
+  type JsonObject,
+  numberField,
+  objectField,
+  type SimObject,
+  type SimObjectMeta,
+  textField,
+  textList,
+} from './objects.ts';
 import type { Resource } from './resources.ts';
 
 export interface ObjectChange {
@@ -12,6 +23,8 @@ export interface ObjectChange {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly resource: Resource;
   readonly object: SimObject;
+  /** The object before the change; absent when it was added. */
+  readonly previous?: SimObject;
 }
 
 export interface ObjectAddress {
@@ -28,10 +41,13 @@ export class ObjectStore {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #objects = new Map<Resource, Map<string, SimObject>>();
+  /** All objects of a resource in the order of their keys, until the next change. */
+  readonly #sorted = new Map<Resource, readonly SimObject[]>();
   readonly #watchers = new Set<(change: ObjectChange) => void>();
   #log: ObjectChange[] = [];
   #version = 1;
   readonly #lastChanges = new Map<Resource, number>();
+  #isDryRun = false;
   /** Changes up to this version are no longer in the log. */
   #compactedVersion = 0;
 
@@ -49,13 +65,17 @@ export class ObjectStore {
     return this.#lastChanges.get(resource) ?? 0;
   }
 
-  list(resource: Resource, namespace: string): readonly SimObject[] {
-    const all = [...this.#objectsOf(resource).values()];
-    const selected =
-      namespace === '' ? all : all.filter(({ metadata }) => metadata.namespace === namespace);
-    return selected.sort((one, other) =>
-      objectKey(one.metadata) < objectKey(other.metadata) ? -1 : 1,
-    );
+  list(resource: Resource, namespace = ''): readonly SimObject[] {
+    const all = this.#sorted.get(resource) ?? this.#sort(resource);
+    return namespace === '' ? all : all.filter(({ metadata }) => metadata.namespace === namespace);
+  }
+
+  #sort(resource: Resource): readonly SimObject[] {
+    const entries = [...this.#objectsOf(resource)];
+    entries.sort(([one], [other]) => (one < other ? -1 : 1));
+    const sorted = entries.map(([, object]) => object);
+    this.#sorted.set(resource, sorted);
+    return sorted;
   }
 
   find(address: ObjectAddress): SimObject | undefined {
@@ -80,50 +100,103 @@ export class ObjectStore {
       ...(namespace !== '' && { namespace }),
       uid: this.#random.uuid(),
       resourceVersion: this.#nextVersion(),
-      creationTimestamp: new Date(this.#clock.now()).toISOString().replace(/\.\d+Z/, 'Z'),
+      creationTimestamp: formatTime(this.#clock.now()),
+      ...(resource.hasGeneration && { generation: 1 }),
     };
     const { apiVersion, kind } = resource;
     return this.#put('ADDED', resource, { ...body, apiVersion, kind, metadata });
   }
 
-  /** The uid and resource version in the body, if present, are preconditions. */
+  /**
+   * The uid and resource version in the body, if present, are preconditions. Deletes a terminating object that has no
+   * finalizers any more.
+   */
   replace(address: ObjectAddress, body: JsonObject): SimObject {
     const current = this.get(address);
     const given = isObject(body['metadata']) ? body['metadata'] : {};
-    this.#checkPreconditions(address, current, {
+    this.checkPreconditions(address, current, {
       uid: textField(given, 'uid'),
       version: textField(given, 'resourceVersion'),
     });
-    const { uid, name, creationTimestamp } = current.metadata;
-    const metadata: SimObjectMeta = { ...given, name, uid, creationTimestamp, resourceVersion: '' };
-    const { apiVersion, kind } = address.resource;
-    const next = { ...body, apiVersion, kind, metadata };
-    const isSame =
-      JSON.stringify({
-        ...next,
-        metadata: { ...metadata, resourceVersion: current.metadata.resourceVersion },
-      }) === JSON.stringify(current);
-    if (isSame) return current;
-    const version = this.#nextVersion();
-    return this.#put('MODIFIED', address.resource, {
-      ...next,
-      metadata: { ...metadata, resourceVersion: version },
+    return this.#update(address, current, {
+      ...body,
+      metadata: { ...given, ...serverFields(current.metadata) },
     });
+  }
+
+  /** Marks the object as terminating. It stays until its finalizers are gone and its grace period is 0. */
+  markTerminating(
+    address: ObjectAddress,
+    { deletionTimestamp, graceSeconds, finalizers }: TerminationMark,
+  ): SimObject {
+    const current = this.get(address);
+    const metadata = {
+      ...current.metadata,
+      deletionTimestamp,
+      deletionGracePeriodSeconds: graceSeconds,
+      ...(finalizers !== undefined && { finalizers }),
+    };
+    return this.#update(address, current, { ...current, metadata });
+  }
+
+  #update(address: ObjectAddress, current: SimObject, body: JsonObject): SimObject {
+    const { resource } = address;
+    const { apiVersion, kind } = resource;
+    const { resourceVersion, name, uid, creationTimestamp } = current.metadata;
+    const metadata = {
+      ...objectField(body, 'metadata'),
+      name,
+      uid,
+      creationTimestamp,
+      resourceVersion,
+    };
+    const next = { ...body, apiVersion, kind, metadata };
+    if (isEqualJson(next, current)) return current;
+    const isNewSpec =
+      resource.hasGeneration && !isEqualJson(objectField(body, 'spec'), current['spec']);
+    const updated: SimObject = {
+      ...next,
+      metadata: {
+        ...metadata,
+        resourceVersion: this.#nextVersion(),
+        ...(isNewSpec && { generation: numberField(current.metadata, 'generation', 0) + 1 }),
+      },
+    };
+    if (isReleased(updated)) return this.#remove(address, updated, current);
+    return this.#put('MODIFIED', resource, updated, current);
   }
 
   delete(address: ObjectAddress, uid: string): SimObject {
     const current = this.get(address);
-    this.#checkPreconditions(address, current, { uid, version: '' });
+    this.checkPreconditions(address, current, { uid, version: '' });
     const resourceVersion = this.#nextVersion();
     const last = { ...current, metadata: { ...current.metadata, resourceVersion } };
-    this.#objectsOf(address.resource).delete(objectKey(address));
+    return this.#remove(address, last, current);
+  }
+
+  #remove({ resource }: ObjectAddress, last: SimObject, previous: SimObject): SimObject {
+    if (this.#isDryRun) return last;
+    this.#objectsOf(resource).delete(objectKey(last.metadata));
     this.#recordChange({
       version: this.#version,
       type: 'DELETED',
-      resource: address.resource,
+      resource,
       object: last,
+      previous,
     });
     return last;
+  }
+
+  /** Runs writes that return their results and change nothing. */
+  dryRun<T>(write: () => T): T {
+    const version = this.#version;
+    this.#isDryRun = true;
+    try {
+      return write();
+    } finally {
+      this.#isDryRun = false;
+      this.#version = version;
+    }
   }
 
   /** Replays the changes after a version, then reports new ones. Returns the function that ends the watch. */
@@ -140,7 +213,7 @@ export class ObjectStore {
     this.#log = [];
   }
 
-  #checkPreconditions(
+  checkPreconditions(
     { resource, name }: ObjectAddress,
     { metadata }: SimObject,
     precondition: { readonly uid: string; readonly version: string },
@@ -167,14 +240,28 @@ export class ObjectStore {
     return String(this.#version);
   }
 
-  #put(type: ObjectChange['type'], resource: Resource, object: SimObject): SimObject {
+  // oxlint-disable-next-line max-params -- the parts of one change
+  #put(
+    type: ObjectChange['type'],
+    resource: Resource,
+    object: SimObject,
+    previous?: SimObject,
+  ): SimObject {
+    if (this.#isDryRun) return object;
     this.#objectsOf(resource).set(objectKey(object.metadata), object);
-    this.#recordChange({ version: this.#version, type, resource, object });
+    this.#recordChange({
+      version: this.#version,
+      type,
+      resource,
+      object,
+      ...(previous && { previous }),
+    });
     return object;
   }
 
   #recordChange(change: ObjectChange): void {
     this.#log.push(change);
+    this.#sorted.delete(change.resource);
     this.#lastChanges.set(change.resource, change.version);
     if (this.#log.length > 2 * MAX_LOG_LENGTH) {
       this.#log = this.#log.slice(MAX_LOG_LENGTH);
@@ -182,6 +269,25 @@ export class ObjectStore {
     }
     for (const onChange of this.#watchers) onChange(change);
   }
+}
+
+/** Fields of the metadata that only the server sets. */
+function serverFields(metadata: SimObjectMeta): JsonObject {
+  const { namespace, deletionTimestamp, deletionGracePeriodSeconds, generation } = metadata;
+  return {
+    ...(namespace !== undefined && { namespace }),
+    ...(generation !== undefined && { generation }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp, deletionGracePeriodSeconds }),
+  };
+}
+
+function isReleased(object: SimObject): boolean {
+  const { metadata, kind } = object;
+  if (metadata.deletionTimestamp === undefined) return false;
+  if (numberField(metadata, 'deletionGracePeriodSeconds', 0) > 0) return false;
+  const isKept =
+    kind === 'Namespace' && textList(objectField(object, 'spec'), 'finalizers').length > 0;
+  return !isKept && textList(metadata, 'finalizers').length === 0;
 }
 
 function objectKey({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of the API server without HTTP: validation, field ownership, preconditions and evictions.
+// The verbs of the API server without HTTP: validation, defaults, field ownership, preconditions and deletion.
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
 import {
@@ -9,6 +9,8 @@ import {
   notFoundError,
   type StatusCause,
 } from './api-error.ts';
+import { withDefaults } from './defaults.ts';
+import { type DeleteOptions, planDeletion } from './deletion.ts';
 import { listFields } from './field-paths.ts';
 import {
   type FieldOwnership,
@@ -19,7 +21,10 @@ import {
 } from './managed-fields.ts';
 import { type ObjectAddress, ObjectStore } from './object-store.ts';
 import {
+  formatTime,
+  isEqualJson,
   isObject,
+  isTerminating,
   type Json,
   type JsonObject,
   objectField,
@@ -27,12 +32,17 @@ import {
   textField,
 } from './objects.ts';
 import { applyJsonPatch, applyMergePatch } from './patch.ts';
-import { findResource, type Resource } from './resources.ts';
+import { findResource, NAMESPACES, NODES, type Resource } from './resources.ts';
+import type { ObjectFilter } from './selectors.ts';
 import { applyConfig } from './server-side-apply.ts';
+import { applyStrategicMergePatch } from './strategic-merge.ts';
 
 const INITIAL_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
+const NOT_READY_TAINT = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
+const SUFFIX_LETTERS = 'bcdfghjklmnpqrstvwxz2456789';
+const SUFFIX_LENGTH = 5;
 
-export type PatchKind = 'merge' | 'json' | 'apply';
+export type PatchKind = 'merge' | 'strategic' | 'json' | 'apply';
 
 export interface Patch {
   readonly kind: PatchKind;
@@ -40,6 +50,13 @@ export interface Patch {
   readonly manager: string;
   /** Only for `apply`: takes ownership of conflicting fields. */
   readonly force?: boolean;
+}
+
+export interface StorageOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** New Nodes get the taint `not-ready`, which the node lifecycle controller removes. */
+  readonly taintsNewNodes: boolean;
 }
 
 interface TrackedWrite {
@@ -54,18 +71,47 @@ interface TrackedWrite {
 export class ResourceStorage {
   readonly store: ObjectStore;
   readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #taintsNewNodes: boolean;
 
-  constructor(clock: Clock, random: Random) {
+  constructor({ clock, random, taintsNewNodes }: StorageOptions) {
     this.store = new ObjectStore(clock, random);
     this.#clock = clock;
+    this.#random = random;
+    this.#taintsNewNodes = taintsNewNodes;
     for (const name of INITIAL_NAMESPACES) {
-      this.store.create({ resource: requireResource('v1', 'namespaces'), namespace: '', name }, {});
+      const address = { resource: NAMESPACES, namespace: '', name };
+      this.store.create(address, withDefaults(NAMESPACES, { metadata: { name } }, this.store));
     }
   }
 
   create(address: ObjectAddress, body: JsonObject, manager: string): SimObject {
-    this.#validateNew(address, body);
-    return this.store.create(address, this.#withOwnership({ address, after: body, manager }));
+    const named = { ...address, name: address.name || this.#generateName(body) };
+    this.#validateNew(named, body);
+    const after = this.#admit(named.resource, body);
+    return this.store.create(named, this.#withOwnership({ address: named, after, manager }));
+  }
+
+  #generateName(body: JsonObject): string {
+    const prefix = textField(objectField(body, 'metadata'), 'generateName');
+    if (prefix === '') return '';
+    const letters = Array.from(
+      { length: SUFFIX_LENGTH },
+      () => SUFFIX_LETTERS[this.#random.integer(SUFFIX_LETTERS.length)],
+    );
+    return `${prefix}${letters.join('')}`;
+  }
+
+  #admit(resource: Resource, body: JsonObject): JsonObject {
+    const { status, ...rest } = body;
+    // A kubelet registers its Node with a status; every other status is dropped.
+    const isStatusKept = !resource.hasStatus || resource === NODES;
+    const given = isStatusKept && status !== undefined ? { ...rest, status } : rest;
+    const after = withDefaults(resource, given, this.store);
+    if (resource !== NODES || !this.#taintsNewNodes) return after;
+    const spec = objectField(after, 'spec');
+    const taints = Array.isArray(spec['taints']) ? spec['taints'] : [];
+    return { ...after, spec: { ...spec, taints: [...taints, NOT_READY_TAINT] } };
   }
 
   replace(address: ObjectAddress, body: JsonObject, manager: string): SimObject {
@@ -101,6 +147,14 @@ export class ResourceStorage {
     return this.replaceStatus(address, applyPatch(current, patch), patch.manager);
   }
 
+  /** Patches the object and its status at once, as only the server itself can. */
+  patchWithStatus(address: ObjectAddress, patch: Patch): SimObject {
+    const current = this.store.get(address);
+    const after = withRequestedVersion(applyPatch(current, patch), patch.body);
+    const { manager } = patch;
+    return this.store.replace(address, this.#withOwnership({ address, current, after, manager }));
+  }
+
   #apply(address: ObjectAddress, patch: Patch, subresource = ''): SimObject {
     const config = checkApplyConfig(address, patch.body);
     const writer = this.#createWriter(address, { ...patch, subresource, operation: 'Apply' });
@@ -134,19 +188,24 @@ export class ResourceStorage {
     if (writer.subresource !== '') throw notFoundError(plural, address.name);
     this.#validateNew(address, config);
     const paths = new Set(listFields(config).keys());
-    return this.store.create(address, withManagedFields(config, [{ ...writer, paths }]));
+    const admitted = this.#admit(address.resource, config);
+    return this.store.create(address, withManagedFields(admitted, [{ ...writer, paths }]));
   }
 
   #validateNew(address: ObjectAddress, body: JsonObject): void {
-    const { resource, namespace } = address;
-    if (resource.isNamespaced) {
-      this.store.get({
-        resource: requireResource('v1', 'namespaces'),
-        namespace: '',
-        name: namespace,
-      });
-    }
+    const { resource, namespace, name } = address;
     checkNameAndKind(address, body);
+    if (!resource.isNamespaced) return;
+    const parent = this.store.get({ resource: NAMESPACES, namespace: '', name: namespace });
+    if (!isTerminating(parent)) return;
+    const message = `${resource.plural} "${name}" is forbidden: unable to create new content in namespace ${namespace} because it is being terminated`;
+    throw new ApiError(403, 'Forbidden', message, [
+      {
+        reason: 'NamespaceTerminating',
+        message: `namespace ${namespace} is being terminated`,
+        field: 'metadata.namespace',
+      },
+    ]);
   }
 
   /** The new object with updated `managedFields`. Ignores the `managedFields` in the request. */
@@ -154,7 +213,7 @@ export class ResourceStorage {
     const oldFields = listFields(current ?? {});
     const newFields = listFields(after);
     const isChanged = ([path, value]: readonly [string, Json]) =>
-      JSON.stringify(oldFields.get(path)) !== JSON.stringify(value);
+      !isEqualJson(oldFields.get(path), value);
     const owners = updateOwnerships(readOwnerships(current), {
       writer: this.#createWriter(address, { manager, subresource, operation: 'Update' }),
       changed: new Set([...newFields].filter(isChanged).map(([path]) => path)),
@@ -167,65 +226,38 @@ export class ResourceStorage {
     { resource: { apiVersion } }: ObjectAddress,
     { manager, operation, subresource }: Pick<Writer, 'manager' | 'operation' | 'subresource'>,
   ): Writer {
-    const time = new Date(this.#clock.now()).toISOString().replace(/\.\d+Z/, 'Z');
+    const time = formatTime(this.#clock.now());
     return { manager, operation, subresource, apiVersion, time };
   }
 
-  /** Deletes the object. A pod on a node is only marked as terminating; its kubelet removes it. */
-  delete(address: ObjectAddress, uid: string): SimObject {
+  /**
+   * Deletes the object, or marks it as terminating: a pod on a node ends within its grace period, an object with
+   * finalizers when they are removed.
+   */
+  delete(address: ObjectAddress, options: DeleteOptions = {}): SimObject {
     const current = this.store.get(address);
-    const isRunning =
-      address.resource.plural === 'pods' &&
-      textField(objectField(current, 'spec'), 'nodeName') !== '';
-    if (!isRunning) return this.store.delete(address, uid);
-    const { deletionTimestamp = new Date(this.#clock.now()).toISOString() } = current.metadata;
-    const { uid: currentUid } = current.metadata;
-    const metadata = { ...current.metadata, uid: uid === '' ? currentUid : uid, deletionTimestamp };
-    return this.store.replace(address, { ...current, metadata });
+    const preconditions = objectField(options, 'preconditions');
+    const uid = textField(preconditions, 'uid');
+    const version = textField(preconditions, 'resourceVersion');
+    this.store.checkPreconditions(address, current, { uid, version });
+    const plan = planDeletion(address.resource, current, { options, now: this.#clock.now() });
+    if (plan === 'at-once') return this.store.delete(address, uid);
+    return this.store.markTerminating(address, plan);
   }
 
-  evict(address: ObjectAddress, body: JsonObject): void {
-    const pod = this.store.get(address);
-    const budgets = this.#findBudgets(pod, address.namespace);
-    if (budgets.length > 1) {
-      const message =
-        'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.';
-      throw new ApiError(500, 'InternalError', message);
-    }
-    const [budget] = budgets;
-    if (budget !== undefined && disruptionsAllowed(budget) < 1) {
-      throw new ApiError(
-        429,
-        'TooManyRequests',
-        "Cannot evict pod as it would violate the pod's disruption budget.",
-        [
-          {
-            reason: 'DisruptionBudget',
-            message: `The disruption budget ${budget.metadata.name} needs 1 healthy pods`,
-          },
-        ],
-      );
-    }
-    const uid = textField(objectField(objectField(body, 'deleteOptions'), 'preconditions'), 'uid');
-    this.delete(address, uid);
-  }
-
-  #findBudgets(pod: SimObject, namespace: string): readonly SimObject[] {
-    const labels = objectField(pod.metadata, 'labels');
+  /** Deletes all selected objects; returns them. */
+  deleteCollection(
+    { resource, namespace }: Omit<ObjectAddress, 'name'>,
+    filter: ObjectFilter,
+    options: DeleteOptions,
+  ): readonly SimObject[] {
     return this.store
-      .list(requireResource('policy/v1', 'poddisruptionbudgets'), namespace)
-      .filter((budget) => {
-        const selector = objectField(
-          objectField(objectField(budget, 'spec'), 'selector'),
-          'matchLabels',
-        );
-        return Object.entries(selector).every(([key, value]) => labels[key] === value);
-      });
+      .list(resource, namespace)
+      .filter(filter)
+      .map(({ metadata: { name, namespace: own = '' } }) =>
+        this.delete({ resource, namespace: own, name }, options),
+      );
   }
-}
-
-function disruptionsAllowed(budget: SimObject): number {
-  return Number(objectField(budget, 'status')['disruptionsAllowed'] ?? 0);
 }
 
 export function requireResource(apiVersion: string, plural: string): Resource {
@@ -235,12 +267,16 @@ export function requireResource(apiVersion: string, plural: string): Resource {
 }
 
 function applyPatch(current: SimObject, { kind, body }: Patch): JsonObject {
-  const result =
-    kind === 'json' && Array.isArray(body)
-      ? applyJsonPatch(current, body)
-      : applyMergePatch(current, body);
+  const result = computePatch(current, kind, body);
   if (isObject(result)) return result;
   throw new ApiError(400, 'BadRequest', 'the patch leaves no object');
+}
+
+function computePatch(current: SimObject, kind: PatchKind, body: Json): Json {
+  if (kind === 'json' && Array.isArray(body)) return applyJsonPatch(current, body);
+  return kind === 'strategic'
+    ? applyStrategicMergePatch(current, body)
+    : applyMergePatch(current, body);
 }
 
 function withManagedFields(object: JsonObject, owners: readonly FieldOwnership[]): JsonObject {
@@ -298,6 +334,15 @@ function keepStatus(resource: Resource, current: SimObject, body: JsonObject): J
 }
 
 function checkNameAndKind({ resource, name }: ObjectAddress, body: JsonObject): void {
+  if (name === '') {
+    throw invalidError(`${resource.kind} ""`, [
+      {
+        reason: 'FieldValueRequired',
+        message: 'Required value: name or generateName is required',
+        field: 'metadata.name',
+      },
+    ]);
+  }
   if (!/^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$/.test(name)) {
     throw new ApiError(
       422,

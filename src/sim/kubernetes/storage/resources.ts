@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The resources of the API, as its discovery documents describe them.
 
 export interface Resource {
   /** `v1`, or `group/version`. */
@@ -8,48 +9,202 @@ export interface Resource {
   readonly isNamespaced: boolean;
   /** The status is a subresource: only writes to `…/status` change it. */
   readonly hasStatus: boolean;
+  /** `metadata.generation` counts the changes of the spec. */
+  readonly hasGeneration: boolean;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  /** Subresources other than `status`. */
+  readonly subresources: readonly string[];
 }
 
 function defineResource(apiVersion: string, plural: string, rest: Partial<Resource>): Resource {
-  return { apiVersion, plural, kind: '', isNamespaced: true, hasStatus: false, ...rest };
+  return {
+    apiVersion,
+    plural,
+    kind: '',
+    isNamespaced: true,
+    hasStatus: false,
+    hasGeneration: false,
+    shortNames: [],
+    categories: [],
+    subresources: [],
+    ...rest,
+  };
 }
 
+const CLUSTER_SCOPED = { isNamespaced: false } as const;
+/** Part of `kubectl get all`. */
+const ALL = { categories: ['all'] } as const;
+const WORKLOAD = { hasStatus: true, hasGeneration: true, ...ALL } as const;
+const SCALABLE = { ...WORKLOAD, subresources: ['scale'] } as const;
+
+export const NAMESPACES = defineResource('v1', 'namespaces', {
+  kind: 'Namespace',
+  ...CLUSTER_SCOPED,
+  hasStatus: true,
+  shortNames: ['ns'],
+  subresources: ['finalize'],
+});
+export const NODES = defineResource('v1', 'nodes', {
+  kind: 'Node',
+  ...CLUSTER_SCOPED,
+  hasStatus: true,
+  shortNames: ['no'],
+});
+export const PODS = defineResource('v1', 'pods', {
+  kind: 'Pod',
+  hasStatus: true,
+  shortNames: ['po'],
+  ...ALL,
+  subresources: ['binding', 'eviction', 'log'],
+});
+export const SECRETS = defineResource('v1', 'secrets', { kind: 'Secret' });
+export const CONFIG_MAPS = defineResource('v1', 'configmaps', {
+  kind: 'ConfigMap',
+  shortNames: ['cm'],
+});
+export const SERVICE_ACCOUNTS = defineResource('v1', 'serviceaccounts', {
+  kind: 'ServiceAccount',
+  shortNames: ['sa'],
+});
+export const SERVICES = defineResource('v1', 'services', {
+  kind: 'Service',
+  hasStatus: true,
+  shortNames: ['svc'],
+  ...ALL,
+});
+export const CLAIMS = defineResource('v1', 'persistentvolumeclaims', {
+  kind: 'PersistentVolumeClaim',
+  hasStatus: true,
+  shortNames: ['pvc'],
+});
+export const VOLUMES = defineResource('v1', 'persistentvolumes', {
+  kind: 'PersistentVolume',
+  ...CLUSTER_SCOPED,
+  hasStatus: true,
+  shortNames: ['pv'],
+});
+/** The same objects as `EVENTS`, in the older form that kubectl reads. Stored as `EVENTS`. */
+export const CORE_EVENTS = defineResource('v1', 'events', { kind: 'Event', shortNames: ['ev'] });
+export const EVENTS = defineResource('events.k8s.io/v1', 'events', {
+  kind: 'Event',
+  shortNames: ['ev'],
+});
+export const DEPLOYMENTS = defineResource('apps/v1', 'deployments', {
+  kind: 'Deployment',
+  ...SCALABLE,
+  shortNames: ['deploy'],
+});
+export const REPLICA_SETS = defineResource('apps/v1', 'replicasets', {
+  kind: 'ReplicaSet',
+  ...SCALABLE,
+  shortNames: ['rs'],
+});
+export const STATEFUL_SETS = defineResource('apps/v1', 'statefulsets', {
+  kind: 'StatefulSet',
+  ...SCALABLE,
+  shortNames: ['sts'],
+});
+export const DAEMON_SETS = defineResource('apps/v1', 'daemonsets', {
+  kind: 'DaemonSet',
+  ...WORKLOAD,
+  shortNames: ['ds'],
+});
+export const CONTROLLER_REVISIONS = defineResource('apps/v1', 'controllerrevisions', {
+  kind: 'ControllerRevision',
+});
+export const JOBS = defineResource('batch/v1', 'jobs', { kind: 'Job', ...WORKLOAD });
+export const BUDGETS = defineResource('policy/v1', 'poddisruptionbudgets', {
+  kind: 'PodDisruptionBudget',
+  hasStatus: true,
+  hasGeneration: true,
+  shortNames: ['pdb'],
+});
+export const LEASES = defineResource('coordination.k8s.io/v1', 'leases', { kind: 'Lease' });
+export const STORAGE_CLASSES = defineResource('storage.k8s.io/v1', 'storageclasses', {
+  kind: 'StorageClass',
+  ...CLUSTER_SCOPED,
+  shortNames: ['sc'],
+});
+export const ATTACHMENTS = defineResource('storage.k8s.io/v1', 'volumeattachments', {
+  kind: 'VolumeAttachment',
+  ...CLUSTER_SCOPED,
+  hasStatus: true,
+});
+export const PRIORITY_CLASSES = defineResource('scheduling.k8s.io/v1', 'priorityclasses', {
+  kind: 'PriorityClass',
+  ...CLUSTER_SCOPED,
+  shortNames: ['pc'],
+});
+export const CERTIFICATE_REQUESTS = defineResource(
+  'certificates.k8s.io/v1',
+  'certificatesigningrequests',
+  {
+    kind: 'CertificateSigningRequest',
+    ...CLUSTER_SCOPED,
+    hasStatus: true,
+    shortNames: ['csr'],
+    subresources: ['approval'],
+  },
+);
+const RBAC = 'rbac.authorization.k8s.io/v1';
+
 export const RESOURCES: readonly Resource[] = [
-  defineResource('v1', 'namespaces', { kind: 'Namespace', isNamespaced: false, hasStatus: true }),
-  defineResource('v1', 'nodes', { kind: 'Node', isNamespaced: false, hasStatus: true }),
-  defineResource('v1', 'pods', { kind: 'Pod', hasStatus: true }),
-  defineResource('v1', 'secrets', { kind: 'Secret' }),
-  defineResource('v1', 'configmaps', { kind: 'ConfigMap' }),
-  defineResource('coordination.k8s.io/v1', 'leases', { kind: 'Lease' }),
-  defineResource('events.k8s.io/v1', 'events', { kind: 'Event' }),
-  defineResource('policy/v1', 'poddisruptionbudgets', {
-    kind: 'PodDisruptionBudget',
-    hasStatus: true,
-  }),
-  defineResource('apps/v1', 'daemonsets', { kind: 'DaemonSet', hasStatus: true }),
-  defineResource('v1', 'persistentvolumes', {
-    kind: 'PersistentVolume',
-    isNamespaced: false,
-    hasStatus: true,
-  }),
-  defineResource('v1', 'persistentvolumeclaims', {
-    kind: 'PersistentVolumeClaim',
-    hasStatus: true,
-  }),
-  defineResource('storage.k8s.io/v1', 'storageclasses', {
-    kind: 'StorageClass',
-    isNamespaced: false,
-  }),
-  defineResource('storage.k8s.io/v1', 'csinodes', { kind: 'CSINode', isNamespaced: false }),
-  defineResource('storage.k8s.io/v1', 'csidrivers', { kind: 'CSIDriver', isNamespaced: false }),
+  NAMESPACES,
+  NODES,
+  PODS,
+  SECRETS,
+  CONFIG_MAPS,
+  SERVICE_ACCOUNTS,
+  SERVICES,
+  CLAIMS,
+  VOLUMES,
+  CORE_EVENTS,
+  EVENTS,
+  DEPLOYMENTS,
+  REPLICA_SETS,
+  STATEFUL_SETS,
+  DAEMON_SETS,
+  CONTROLLER_REVISIONS,
+  JOBS,
+  BUDGETS,
+  LEASES,
+  STORAGE_CLASSES,
+  ATTACHMENTS,
+  defineResource('storage.k8s.io/v1', 'csinodes', { kind: 'CSINode', ...CLUSTER_SCOPED }),
+  defineResource('storage.k8s.io/v1', 'csidrivers', { kind: 'CSIDriver', ...CLUSTER_SCOPED }),
   defineResource('storage.k8s.io/v1', 'csistoragecapacities', { kind: 'CSIStorageCapacity' }),
-  defineResource('storage.k8s.io/v1', 'volumeattachments', {
-    kind: 'VolumeAttachment',
-    isNamespaced: false,
-    hasStatus: true,
+  PRIORITY_CLASSES,
+  CERTIFICATE_REQUESTS,
+  defineResource('v1', 'replicationcontrollers', {
+    kind: 'ReplicationController',
+    ...SCALABLE,
+    shortNames: ['rc'],
   }),
+  defineResource(RBAC, 'clusterroles', { kind: 'ClusterRole', ...CLUSTER_SCOPED }),
+  defineResource(RBAC, 'clusterrolebindings', { kind: 'ClusterRoleBinding', ...CLUSTER_SCOPED }),
+  defineResource(RBAC, 'roles', { kind: 'Role' }),
+  defineResource(RBAC, 'rolebindings', { kind: 'RoleBinding' }),
 ];
 
+const BY_PATH: ReadonlyMap<string, Resource> = new Map(
+  RESOURCES.map((one) => [`${one.apiVersion}/${one.plural}`, one]),
+);
+
 export function findResource(apiVersion: string, plural: string): Resource | undefined {
-  return RESOURCES.find((one) => one.apiVersion === apiVersion && one.plural === plural);
+  return BY_PATH.get(`${apiVersion}/${plural}`);
+}
+
+/** The resource of an owner reference. */
+export function findResourceByKind(apiVersion: string, kind: string): Resource | undefined {
+  return RESOURCES.find((one) => one.apiVersion === apiVersion && one.kind === kind);
+}
+
+/** Group and version; the group of `v1` is empty. */
+export function splitApiVersion(apiVersion: string): {
+  readonly group: string;
+  readonly version: string;
+} {
+  const [group = '', version] = apiVersion.split('/');
+  return version === undefined ? { group: '', version: group } : { group, version };
 }

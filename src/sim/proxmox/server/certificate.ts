@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates a self-signed certificate without an external tool. Not for production.
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
-import { extensions, signCertificate } from '../x509/certificate.ts';
+import { extensions, signCertificate } from '../../x509/certificate.ts';
 
 export interface ServerCertificate {
   readonly cert: string;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests a node certificate with a bootstrap token and waits until it is approved and signed.
 import type { Clock } from '../../../../ports/clock.ts';
-import { requestCertificate } from '../../x509/certificate-request.ts';
+import { requestCertificate } from '../../../x509/certificate-request.ts';
 import { asList, asRecord, asText, isRecord } from '../untyped-values.ts';
 import type { DiscoveredServer } from './discovery.ts';
 import type { NodeIdentity } from './identity.ts';

@@ -108,6 +108,12 @@ export class PodRunner {
     if (pod.isTerminating) return;
     await this.#reportStatus(pod, 'ready');
     pod.isReady = true;
+    const { runSeconds } = pod.facts;
+    if (runSeconds === undefined) return;
+    await this.#sleepSimulated(pod, runSeconds * 1_000);
+    if (pod.isTerminating) return;
+    pod.isReady = false;
+    await this.#reportStatus(pod, 'terminated');
   }
 
   async #terminatePod(pod: RunningPod): Promise<void> {

@@ -18,10 +18,16 @@ export interface PodFacts {
   readonly readyAfterSeconds: number;
   /** The longest sleep of the preStop hooks. */
   readonly stopAfterSeconds: number;
+  /** How long its containers run until they end successfully; undefined: until the pod is deleted. */
+  readonly runSeconds: number | undefined;
 }
+
+/** Annotation with the seconds after which the containers of a pod end. */
+const RUN_SECONDS_ANNOTATION = 'sim.pvescaler.dev/run-seconds';
 
 export function readPodFacts(pod: PlainRecord): PodFacts {
   const metadata = asRecord(pod['metadata']);
+  const runSeconds = asText(asRecord(metadata['annotations'])[RUN_SECONDS_ANNOTATION]);
   const containers = asList(asRecord(pod['spec'])['containers']).filter(isRecord);
   const status = asRecord(pod['status']);
   const phase = asText(status['phase']);
@@ -44,6 +50,7 @@ export function readPodFacts(pod: PlainRecord): PodFacts {
     stopAfterSeconds: longest(
       (each) => asRecord(asRecord(asRecord(each['lifecycle'])['preStop'])['sleep'])['seconds'],
     ),
+    runSeconds: runSeconds === undefined ? undefined : Number(runSeconds),
   };
 }
 

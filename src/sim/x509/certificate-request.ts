@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates a PKCS #10 certificate request like a kubelet does.
 import { Buffer } from 'node:buffer';
-import { generateKeyPairSync } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { AsnConvert, AsnProp, AsnPropTypes, AsnType, AsnTypeTypes } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Name, SubjectPublicKeyInfo } from '@peculiar/asn1-x509';
 import {
+  COMMON_NAME,
   ECDSA_SHA256,
   encodeName,
   encodePublicKey,
+  ORGANIZATION,
   type Subject,
   signStructure,
 } from './certificate.ts';
@@ -71,6 +73,25 @@ export function requestCertificate(subject: Subject): CertificateRequest {
   return {
     requestPem: formatPem('CERTIFICATE REQUEST', Buffer.from(AsnConvert.serialize(request))),
     keyPem: String(privateKey.export({ type: 'pkcs8', format: 'pem' })),
+  };
+}
+
+/** The subject and the key of a request, for the authority that signs it. */
+export function readCertificateRequest(requestPem: string): {
+  readonly subject: Subject;
+  readonly publicKey: KeyObject;
+} {
+  const base64 = requestPem.replace(/-----[A-Z ]+-----/g, '');
+  const { info } = AsnConvert.parse(Buffer.from(base64, 'base64'), CertificationRequest);
+  const parts = info.subject.flat().map(({ type, value }) => ({ type, text: value.toString() }));
+  const texts = (type: string) => parts.filter((one) => one.type === type).map(({ text }) => text);
+  const der = Buffer.from(AsnConvert.serialize(info.subjectPublicKeyInfo));
+  return {
+    subject: {
+      commonName: texts(COMMON_NAME)[0] ?? '',
+      organizations: texts(ORGANIZATION),
+    },
+    publicKey: createPublicKey({ key: der, format: 'der', type: 'spki' }),
   };
 }
 

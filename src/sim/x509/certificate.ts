@@ -42,8 +42,8 @@ export interface CertificateFields {
   readonly extensions: readonly Extension[];
 }
 
-const COMMON_NAME = '2.5.4.3';
-const ORGANIZATION = '2.5.4.10';
+export const COMMON_NAME = '2.5.4.3';
+export const ORGANIZATION = '2.5.4.10';
 const SERIAL_BYTES = 16;
 export const ECDSA_SHA256 = new AlgorithmIdentifier({ algorithm: '1.2.840.10045.4.3.2' });
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timeline of the demo: one row per event, with the number of VMs, nodes and pods after it.
+import { performance } from 'node:perf_hooks';
+import type { DemoSite } from './site.ts';
+
+type KubeObject = ReturnType<DemoSite['kubernetes']['list']>[number];
+
+interface Counts {
+  readonly vms: number;
+  readonly readyNodes: number;
+  readonly pending: number;
+  readonly running: number;
+  readonly succeeded: number;
+}
+
+const HEADER = '    time   VMs  nodes  pending  running  done  event';
+
+function phaseOf(pod: KubeObject): string {
+  return (pod['status'] as { readonly phase?: string } | undefined)?.phase ?? '';
+}
+
+function isTerminating({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+function isReady(node: KubeObject): boolean {
+  const { conditions = [] } = (node['status'] ?? {}) as {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+}
+
+function isCordoned(node: KubeObject): boolean {
+  return (node['spec'] as { readonly unschedulable?: boolean } | undefined)?.unschedulable === true;
+}
+
+export class Timeline {
+  readonly #site: DemoSite;
+  readonly #startedAt = performance.now();
+  #vms = new Map<number, string>();
+  #nodes = new Map<string, string>();
+  #pods = '';
+  /** Names of pods that have run. */
+  readonly ran = new Set<string>();
+  readonly created = new Set<string>();
+  mostNodes = 0;
+
+  constructor(site: DemoSite) {
+    this.#site = site;
+    process.stdout.write(`${HEADER}\n${'-'.repeat(HEADER.length + 24)}\n`);
+  }
+
+  count(): Counts {
+    const { proxmox, kubernetes } = this.#site;
+    const pods = kubernetes.list('v1', 'pods');
+    const live = pods.filter((pod) => !isTerminating(pod));
+    const inPhase = (phase: string) => live.filter((pod) => phaseOf(pod) === phase).length;
+    return {
+      vms: proxmox.inspect().vms.length,
+      readyNodes: kubernetes.list('v1', 'nodes').filter(isReady).length,
+      pending: inPhase('Pending'),
+      running: inPhase('Running'),
+      succeeded: inPhase('Succeeded'),
+    };
+  }
+
+  /** Writes a row for everything that changed since the last call. */
+  update(): void {
+    for (const pod of this.#site.kubernetes.list('v1', 'pods')) {
+      this.created.add(pod.metadata.uid);
+      if (['Running', 'Succeeded'].includes(phaseOf(pod))) this.ran.add(pod.metadata.uid);
+    }
+    this.#updateVms();
+    this.#updateNodes();
+    const { pending, running, succeeded, readyNodes } = this.count();
+    this.mostNodes = Math.max(this.mostNodes, readyNodes);
+    const pods = [pending, running, succeeded].join(' ');
+    if (pods !== this.#pods && this.#pods !== '') this.row('');
+    this.#pods = pods;
+  }
+
+  #updateVms(): void {
+    const now = new Map(
+      this.#site.proxmox.inspect().vms.map(({ id, host }) => [id, `VM ${id} on ${host}`]),
+    );
+    for (const [id, text] of now) if (!this.#vms.has(id)) this.row(`${text} created`);
+    for (const [id, text] of this.#vms) if (!now.has(id)) this.row(`${text} deleted`);
+    this.#vms = now;
+  }
+
+  #updateNodes(): void {
+    const stateOf = (node: KubeObject) => {
+      if (isCordoned(node)) return 'is being drained';
+      return isReady(node) ? 'is ready' : 'registered';
+    };
+    const nodes = this.#site.kubernetes.list('v1', 'nodes');
+    const now = new Map(nodes.map((node) => [node.metadata.name, stateOf(node)]));
+    for (const [name, state] of now) {
+      if (this.#nodes.get(name) !== state) this.row(`Node ${name} ${state}`);
+    }
+    for (const name of this.#nodes.keys()) if (!now.has(name)) this.row(`Node ${name} deleted`);
+    this.#nodes = now;
+  }
+
+  row(event: string): void {
+    const { vms, readyNodes, pending, running, succeeded } = this.count();
+    const seconds = ((performance.now() - this.#startedAt) / 1_000).toFixed(1);
+    const cells = [
+      `${seconds} s`.padStart(8),
+      String(vms).padStart(5),
+      String(readyNodes).padStart(6),
+      String(pending).padStart(8),
+      String(running).padStart(8),
+      String(succeeded).padStart(5),
+    ];
+    process.stdout.write(`${cells.join(' ')}  ${event}\n`.replace(/ +\n$/, '\n'));
+  }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables for `kubectl get`: the columns of a real API server for the resources that the simulator is used with, name and
+// age for the others.
+import {
+  conditionOf,
+  isTerminating,
+  type Json,
+  type JsonObject,
+  labelsOf,
+  listField,
+  numberField,
+  objectField,
+  type SimObject,
+  specOf,
+  statusOf,
+  textField,
+} from '../storage/objects.ts';
+import type { Resource } from '../storage/resources.ts';
+
+interface Column {
+  readonly name: string;
+  readonly cell: (object: SimObject) => Json;
+  /** Shown by `-o wide` only. */
+  readonly isWide?: boolean;
+}
+
+interface TableOptions {
+  readonly resource: Resource;
+  readonly now: number;
+}
+
+const status = (key: string) => (object: SimObject) => textField(statusOf(object), key);
+const count = (key: string) => (object: SimObject) => numberField(statusOf(object), key);
+const field = (key: string) => (object: SimObject) => textField(object, key);
+
+const COLUMNS: Readonly<Record<string, readonly Column[]>> = {
+  Pod: [
+    { name: 'Ready', cell: readyContainers },
+    { name: 'Status', cell: podState },
+    { name: 'Restarts', cell: () => 0 },
+    { name: 'IP', cell: (pod) => status('podIP')(pod) || '<none>', isWide: true },
+    { name: 'Node', cell: (pod) => textField(specOf(pod), 'nodeName') || '<none>', isWide: true },
+  ],
+  Node: [
+    { name: 'Status', cell: nodeState },
+    { name: 'Roles', cell: nodeRoles },
+    {
+      name: 'Version',
+      cell: (node) => textField(objectField(statusOf(node), 'nodeInfo'), 'kubeletVersion'),
+    },
+  ],
+  Namespace: [{ name: 'Status', cell: status('phase') }],
+  Deployment: [
+    { name: 'Ready', cell: readyReplicas },
+    { name: 'Up-to-date', cell: count('updatedReplicas') },
+    { name: 'Available', cell: count('availableReplicas') },
+  ],
+  ReplicaSet: [
+    { name: 'Desired', cell: (set) => numberField(specOf(set), 'replicas') },
+    { name: 'Current', cell: count('replicas') },
+    { name: 'Ready', cell: count('readyReplicas') },
+  ],
+  StatefulSet: [{ name: 'Ready', cell: readyReplicas }],
+  DaemonSet: [
+    { name: 'Desired', cell: count('desiredNumberScheduled') },
+    { name: 'Current', cell: count('currentNumberScheduled') },
+    { name: 'Ready', cell: count('numberReady') },
+    { name: 'Up-to-date', cell: count('updatedNumberScheduled') },
+    { name: 'Available', cell: count('numberAvailable') },
+  ],
+  Job: [
+    { name: 'Status', cell: jobState },
+    {
+      name: 'Completions',
+      cell: (job) =>
+        `${numberField(statusOf(job), 'succeeded')}/${numberField(specOf(job), 'completions', 1)}`,
+    },
+  ],
+  PodDisruptionBudget: [
+    { name: 'Min Available', cell: (one) => specOf(one)['minAvailable'] ?? 'N/A' },
+    { name: 'Max Unavailable', cell: (one) => specOf(one)['maxUnavailable'] ?? 'N/A' },
+    { name: 'Allowed Disruptions', cell: count('disruptionsAllowed') },
+  ],
+  PersistentVolumeClaim: [
+    { name: 'Status', cell: status('phase') },
+    { name: 'Volume', cell: (claim) => textField(specOf(claim), 'volumeName') },
+    { name: 'StorageClass', cell: (claim) => textField(specOf(claim), 'storageClassName') },
+  ],
+  PersistentVolume: [
+    { name: 'Status', cell: status('phase') },
+    { name: 'Claim', cell: claimOfVolume },
+    { name: 'StorageClass', cell: (volume) => textField(specOf(volume), 'storageClassName') },
+  ],
+  Event: [
+    { name: 'Type', cell: field('type') },
+    { name: 'Reason', cell: field('reason') },
+    { name: 'Object', cell: eventObject },
+    { name: 'Message', cell: (event) => textField(event, 'message') || textField(event, 'note') },
+  ],
+  CertificateSigningRequest: [
+    { name: 'SignerName', cell: (request) => textField(specOf(request), 'signerName') },
+    { name: 'Requestor', cell: (request) => textField(specOf(request), 'username') },
+    { name: 'Condition', cell: requestState },
+  ],
+  Lease: [{ name: 'Holder', cell: (lease) => textField(specOf(lease), 'holderIdentity') }],
+  Secret: [{ name: 'Type', cell: field('type') }],
+};
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+export function isTableRequested(accept: string): boolean {
+  return accept.includes('as=Table');
+}
+
+export function buildTable(
+  objects: readonly SimObject[],
+  metadata: JsonObject,
+  { resource, now }: TableOptions,
+): JsonObject {
+  const own = COLUMNS[resource.kind] ?? [];
+  const name: Column = { name: 'Name', cell: (object) => object.metadata.name };
+  const age: Column = { name: 'Age', cell: (object) => formatAge(object, now) };
+  const columns = [
+    name,
+    ...own.filter(({ isWide }) => isWide !== true),
+    age,
+    ...own.filter(({ isWide }) => isWide === true),
+  ];
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata,
+    columnDefinitions: columns.map(({ name: title, isWide }) => ({
+      name: title,
+      type: 'string',
+      format: title === 'Name' ? 'name' : '',
+      description: '',
+      priority: isWide === true ? 1 : 0,
+    })),
+    rows: objects.map((object) => ({
+      cells: columns.map(({ cell }) => cell(object)),
+      object: toPartialMetadata(object),
+    })),
+  };
+}
+
+export function toPartialMetadata({ metadata }: SimObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
+}
+
+/** As kubectl shows durations: two units below ten minutes, hours and days, else one. */
+function formatAge({ metadata }: SimObject, now: number): string {
+  const seconds = Math.max(0, Math.floor((now - Date.parse(metadata.creationTimestamp)) / 1_000));
+  if (seconds < 2 * MINUTE) return `${seconds}s`;
+  const minutes = Math.floor(seconds / MINUTE);
+  if (seconds < 10 * MINUTE)
+    return `${minutes}m${seconds % MINUTE || ''}${seconds % MINUTE ? 's' : ''}`;
+  if (seconds < 3 * HOUR) return `${minutes}m`;
+  const hours = Math.floor(seconds / HOUR);
+  return seconds < 2 * DAY ? `${hours}h` : `${Math.floor(seconds / DAY)}d`;
+}
+
+function readyContainers(pod: SimObject): string {
+  const statuses = listField(statusOf(pod), 'containerStatuses');
+  const ready = statuses.filter((one) => one['ready'] === true).length;
+  return `${ready}/${listField(specOf(pod), 'containers').length}`;
+}
+
+function podState(pod: SimObject): string {
+  if (isTerminating(pod)) return 'Terminating';
+  const phase = textField(statusOf(pod), 'phase');
+  if (phase === 'Succeeded') return 'Completed';
+  const isCreating = phase === 'Pending' && textField(specOf(pod), 'nodeName') !== '';
+  return isCreating ? 'ContainerCreating' : phase;
+}
+
+function nodeState(node: SimObject): string {
+  const ready = conditionOf(node, 'Ready')?.['status'];
+  const state = ready === 'True' ? 'Ready' : 'NotReady';
+  return specOf(node)['unschedulable'] === true ? `${state},SchedulingDisabled` : state;
+}
+
+function nodeRoles(node: SimObject): string {
+  const prefix = 'node-role.kubernetes.io/';
+  const roles = Object.keys(labelsOf(node)).filter((key) => key.startsWith(prefix));
+  return roles.map((key) => key.slice(prefix.length)).join(',') || '<none>';
+}
+
+function readyReplicas(object: SimObject): string {
+  const wanted = numberField(specOf(object), 'replicas', 1);
+  return `${numberField(statusOf(object), 'readyReplicas')}/${wanted}`;
+}
+
+function jobState(job: SimObject): string {
+  const met = (type: string) => conditionOf(job, type)?.['status'] === 'True';
+  if (met('Complete')) return 'Complete';
+  return met('Failed') ? 'Failed' : 'Running';
+}
+
+function claimOfVolume(volume: SimObject): string {
+  const claim = objectField(specOf(volume), 'claimRef');
+  const name = textField(claim, 'name');
+  return name === '' ? '' : `${textField(claim, 'namespace')}/${name}`;
+}
+
+function eventObject(event: SimObject): string {
+  const { involvedObject, regarding } = event;
+  const object = objectField({ object: involvedObject ?? regarding }, 'object');
+  return `${textField(object, 'kind').toLowerCase()}/${textField(object, 'name')}`;
+}
+
+function requestState(request: SimObject): string {
+  const types = listField(statusOf(request), 'conditions').map((one) => textField(one, 'type'));
+  const hasCertificate = textField(statusOf(request), 'certificate') !== '';
+  return [...types, ...(hasCertificate ? ['Issued'] : [])].join(',') || 'Pending';
+}

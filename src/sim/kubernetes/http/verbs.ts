@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of one resource: get, list, create, update, patch, delete, and the subresources.
+import { parse as parseYaml } from 'yaml';
+import { ApiError, invalidError } from '../storage/api-error.ts';
+import { bindPod, evictPod } from '../storage/eviction.ts';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  objectField,
+  type SimObject,
+  textField,
+} from '../storage/objects.ts';
+import type { Patch, PatchKind, ResourceStorage } from '../storage/resource-storage.ts';
+import { CERTIFICATE_REQUESTS, CORE_EVENTS } from '../storage/resources.ts';
+import { patchScale, readScale, replaceScale } from '../storage/scale.ts';
+import { parseSelectors } from '../storage/selectors.ts';
+import type { User } from './authentication.ts';
+import { fromCoreEvent } from './core-events.ts';
+import type { PagedLists } from './list.ts';
+import type { Presentation } from './presentation.ts';
+import type { Route } from './routes.ts';
+
+export interface ApiCall {
+  readonly storage: ResourceStorage;
+  readonly lists: PagedLists;
+  readonly route: Route;
+  readonly request: Request;
+  readonly query: URLSearchParams;
+  readonly user: User;
+  readonly now: number;
+  readonly presentation: Presentation;
+}
+
+export interface ApiResult {
+  /** A text is sent as plain text. */
+  readonly body: object | string;
+  readonly status: number;
+}
+
+const PATCH_KINDS: Readonly<Record<string, PatchKind>> = {
+  'application/merge-patch+json': 'merge',
+  'application/strategic-merge-patch+json': 'strategic',
+  'application/json-patch+json': 'json',
+  'application/apply-patch+yaml': 'apply',
+};
+const PATCH_OPTIONS = 'PatchOptions.meta.k8s.io ""';
+const SUCCESS = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' } as const;
+
+export async function serveVerb(call: ApiCall): Promise<ApiResult> {
+  const { method } = call.request;
+  if (method === 'GET') return ok(read(call));
+  if (method === 'POST') return { body: await create(call), status: 201 };
+  if (method === 'PUT') return ok(await update(call));
+  if (method === 'PATCH') return patch(call);
+  if (method === 'DELETE') return ok(await remove(call));
+  throw new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method');
+}
+
+function ok(body: object | string): ApiResult {
+  return { body, status: 200 };
+}
+
+function read({ storage, lists, route, query, presentation }: ApiCall): object | string {
+  if (route.name === '') return lists.readPage(route, query, presentation);
+  const object = storage.store.get(route);
+  if (route.subresource === 'scale') return readScale(object);
+  if (route.subresource === 'log') return 'The simulator runs no containers.\n';
+  return presentation.one(object);
+}
+
+async function create(call: ApiCall): Promise<object> {
+  const { storage, route, now, presentation } = call;
+  const body = await readBody(call);
+  if (route.subresource === 'eviction') {
+    const deleteOptions = objectField(body, 'deleteOptions');
+    const isDryRun = isDryRunRequested(call, deleteOptions);
+    evictPod(storage, route, { body, isDryRun, now });
+    return { ...SUCCESS, code: 201 };
+  }
+  if (route.subresource === 'binding') {
+    const nodeName = textField(objectField(body, 'target'), 'name');
+    write(call, () => bindPod(storage, route, { nodeName, now }));
+    return { ...SUCCESS, code: 201 };
+  }
+  const name = textField(objectField(body, 'metadata'), 'name');
+  const prepared = prepareNew(call, body);
+  return presentation.one(
+    write(call, () => storage.create({ ...route, name }, prepared, readFieldManager(call))),
+  );
+}
+
+/** The server sets the user of a certificate request; events of `v1` are stored in the newer form. */
+function prepareNew({ route, user }: ApiCall, body: JsonObject): JsonObject {
+  if (route.requested === CORE_EVENTS) return fromCoreEvent(body);
+  if (route.resource !== CERTIFICATE_REQUESTS) return body;
+  const { username, groups } = user;
+  return { ...body, spec: { ...objectField(body, 'spec'), username, groups } };
+}
+
+async function update(call: ApiCall): Promise<object> {
+  const { storage, route, presentation } = call;
+  const body = await readBody(call);
+  const manager = readFieldManager(call);
+  const { subresource } = route;
+  if (subresource === 'scale') {
+    return write(call, () => replaceScale(storage, route, { scale: body, manager }));
+  }
+  const isStatus = subresource === 'status' || subresource === 'approval';
+  const verb = isStatus ? 'replaceStatus' : 'replace';
+  const next = route.requested === CORE_EVENTS ? fromCoreEvent(body) : body;
+  return presentation.one(write(call, () => storage[verb](route, next, manager)));
+}
+
+async function patch(call: ApiCall): Promise<ApiResult> {
+  const { storage, route, presentation, request } = call;
+  const type = (request.headers.get('content-type') ?? '').split(';')[0] ?? '';
+  const kind = PATCH_KINDS[type];
+  if (kind === undefined) {
+    throw new ApiError(415, 'UnsupportedMediaType', `the body of a patch is not ${type}`);
+  }
+  checkPatchOptions(kind, call);
+  const body = parseBody(await request.text());
+  const force = ['1', 'true'].includes(call.query.get('force') ?? '');
+  const change: Patch = { kind, body, manager: readFieldManager(call), force };
+  if (route.subresource === 'scale')
+    return ok(write(call, () => patchScale(storage, route, change)));
+  const verb = ['status', 'approval'].includes(route.subresource) ? 'patchStatus' : 'patch';
+  // Only an apply creates an object.
+  const isNew = kind === 'apply' && storage.store.find(route) === undefined;
+  const patched = write(call, () => storage[verb](route, change));
+  return { body: presentation.one(patched), status: isNew ? 201 : 200 };
+}
+
+async function remove(call: ApiCall): Promise<object> {
+  const { storage, route, query, presentation } = call;
+  const options = { ...queryDeleteOptions(query), ...(await readBody(call)) };
+  if (route.name !== '') {
+    return presentation.one(
+      write(call, () => storage.delete(route, options), isDryRunRequested(call, options)),
+    );
+  }
+  const filter = parseSelectors(route.requested, query);
+  const selected = (object: SimObject) => filter(presentation.convert(object));
+  write(call, () => storage.deleteCollection(route, selected, options));
+  return SUCCESS;
+}
+
+function queryDeleteOptions(query: URLSearchParams): JsonObject {
+  const [seconds, policy] = [query.get('gracePeriodSeconds'), query.get('propagationPolicy')];
+  return {
+    ...(seconds !== null && { gracePeriodSeconds: Number(seconds) }),
+    ...(policy !== null && { propagationPolicy: policy }),
+  };
+}
+
+function isDryRunRequested({ query }: ApiCall, options: JsonObject = {}): boolean {
+  const inBody = options['dryRun'];
+  return query.get('dryRun') === 'All' || (Array.isArray(inBody) && inBody.includes('All'));
+}
+
+function write<T>(call: ApiCall, work: () => T, isDryRun = isDryRunRequested(call)): T {
+  return isDryRun ? call.storage.store.dryRun(work) : work();
+}
+
+/** The default field manager is the program name from the User-Agent, as in a real API server. */
+function readFieldManager({ request, query }: ApiCall): string {
+  const program = (request.headers.get('user-agent') ?? '').split('/')[0] ?? '';
+  return query.get('fieldManager') || program || 'unknown';
+}
+
+function checkPatchOptions(kind: PatchKind, { query }: ApiCall): void {
+  if (kind === 'apply' && (query.get('fieldManager') ?? '') === '') {
+    throw invalidError(PATCH_OPTIONS, [
+      {
+        reason: 'FieldValueRequired',
+        message: 'Required value: is required for apply patch',
+        field: 'fieldManager',
+      },
+    ]);
+  }
+  if (kind !== 'apply' && query.has('force')) {
+    throw invalidError(PATCH_OPTIONS, [
+      {
+        reason: 'FieldValueForbidden',
+        message: 'Forbidden: may not be specified for non-apply patch',
+        field: 'force',
+      },
+    ]);
+  }
+}
+
+async function readBody({ request }: ApiCall): Promise<JsonObject> {
+  const type = request.headers.get('content-type') ?? '';
+  if (type.includes('protobuf') || type.includes('cbor')) {
+    throw new ApiError(415, 'UnsupportedMediaType', `the body of the request was in ${type}`);
+  }
+  const text = await request.text();
+  const body = text === '' ? {} : parseBody(text);
+  if (isObject(body)) return body;
+  throw new ApiError(400, 'BadRequest', 'the body is not an object');
+}
+
+/** JSON, or YAML, which the simulator accepts everywhere. */
+function parseBody(text: string): Json {
+  try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON is what JSON.parse returns
+    return JSON.parse(text) as Json;
+  } catch {
+    return parseYamlBody(text);
+  }
+}
+
+function parseYamlBody(text: string): Json {
+  try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- plain YAML has the values of JSON
+    return parseYaml(text) as Json;
+  } catch {
+    throw new ApiError(400, 'BadRequest', 'the body is neither JSON nor YAML');
+  }
+}
