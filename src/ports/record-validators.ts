@@ -112,6 +112,7 @@ const machine = object<Machine>({
       startedAt: number,
     }),
   ),
+  guestAddresses: optional(array(string)),
   seedVolume: optional(string),
   nodeName: optional(string),
   nodeUid: optional(string),
