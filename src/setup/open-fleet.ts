@@ -103,10 +103,13 @@ interface Connecting extends OpeningFleet {
   readonly driverRegistry: DriverRegistry;
 }
 
-function connectOptions({ telemetry, driverRegistry }: Connecting): ConnectOptions {
+function connectOptions(
+  { cluster }: Config,
+  { telemetry, driverRegistry }: Connecting,
+): ConnectOptions {
   const onBackgroundError = (error: PvescalerError) =>
     telemetry?.log.debug('an error occurred in the background', { error });
-  return { fence: driverRegistry, meters: telemetry?.meters, onBackgroundError };
+  return { fence: driverRegistry, cluster, meters: telemetry?.meters, onBackgroundError };
 }
 
 async function connectRegions(
@@ -118,7 +121,7 @@ async function connectRegions(
   const hypervisors = new Map<string, Hypervisor>();
   for (const region of Object.values(config.regions)) {
     const opened = await adapters
-      .connectProxmox(region, connectOptions(connecting))
+      .connectProxmox(region, connectOptions(config, connecting))
       .catch((error: unknown) => warnUnlessDriving(connecting, region.name, error));
     if (opened === undefined) continue;
     const { hypervisor, warnings } = opened;
@@ -145,7 +148,10 @@ async function connectCluster(
   connecting: Connecting,
 ): Promise<ConnectedCluster | undefined> {
   if (!shouldConnectKubernetes(config, environment)) return undefined;
-  const connected = await adapters.connectKubernetes(config.cluster, connectOptions(connecting));
+  const connected = await adapters.connectKubernetes(
+    config.cluster,
+    connectOptions(config, connecting),
+  );
   if (connected !== undefined) connecting.closeSteps.push(() => connected.cluster.close());
   return connected;
 }
