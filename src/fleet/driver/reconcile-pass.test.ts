@@ -6,6 +6,7 @@ import { someSettings } from '../testing/settings.ts';
 import {
   aTestFleet,
   journalReasonsIn,
+  machinesIn,
   onePass,
   REASON,
   reachPhase,
@@ -60,6 +61,19 @@ describe('the time of the next pass', () => {
     expect(await untilNextPass(testFleet)).toBe(BUSY_MS);
     await untilAtRest(testFleet.fleet, testFleet);
     expect(await untilNextPass(testFleet)).toBe(RECONCILE_MS);
+  });
+
+  it('is soon while a region of a requested machine cannot be read', async () => {
+    const testFleet = aTestFleet();
+    const { hypervisor, fleet } = testFleet;
+    const view = hypervisor.view.bind(hypervisor);
+    hypervisor.view = () => Promise.reject(new Unreachable('PVE_UNREACHABLE', 'no route to host'));
+    expect(await untilNextPass(testFleet)).toBe(RECONCILE_MS);
+    await fleet.scaleTo('workers', 1, REASON);
+    expect(await untilNextPass(testFleet)).toBe(BUSY_MS);
+    hypervisor.view = view;
+    await onePass(fleet, testFleet);
+    expect((await machinesIn(testFleet.store))[0]?.phase).not.toBe('requested');
   });
 
   it('is the end of the back-off of the only machine in progress', async () => {
