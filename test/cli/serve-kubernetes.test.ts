@@ -128,7 +128,7 @@ async function runCommand(...args: string[]) {
 }
 
 it('the Proxmox token is read from the Secret that the config names', async () => {
-  const { sim, kubeconfig } = await aCluster();
+  const { sim, kubeconfig } = await aKubernetesSim();
   const { path, folder } = await aLab({ config: `cluster: { kubeconfig: ${kubeconfig} }` });
   const config = readFileSync(path, 'utf8');
   const ref = 'idRef: { name: pve, key: id }, secretRef: { name: pve, key: secret }';
