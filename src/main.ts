@@ -53,9 +53,13 @@ async function startProxmoxSim(options: ProxmoxSimOptions) {
 }
 
 async function openDatabase(path: string): Promise<OpenedStore> {
-  const { fileSystemWarnings, openSqliteStore } = await import('./store/index.ts');
+  const { fileSystemWarnings, openDriverLock, openSqliteStore } = await import('./store/index.ts');
   const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
-  return { store, warnings: await fileSystemWarnings(path) };
+  const [warnings, driverLock] = await Promise.all([
+    fileSystemWarnings(path),
+    openDriverLock(path, systemClock),
+  ]);
+  return { store, warnings, driverLock };
 }
 
 async function openOrCreateStore(path: string): Promise<OpenedStore> {
@@ -239,7 +243,7 @@ async function startStandalone(options: FrontEndOptions): Promise<RunningFrontEn
 }
 
 async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEnd> {
-  const { config, fleet, clock, log, meters, signal } = options;
+  const { config, fleet, clock, log, meters, signal, onRefresh } = options;
   const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
   const { listen, tls, insecure, expander } = config.grpc;
   const workerOptions: GrpcServerOptions = {
@@ -260,6 +264,7 @@ async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEn
     clock,
     warn: (message) => log.warn(message),
     onCall({ rpc, code, ms }) {
+      if (rpc === 'Refresh' && code === 'OK') onRefresh();
       meters.add('pvescaler_grpc_calls_total', { rpc, code });
       meters.observe('pvescaler_grpc_call_duration_seconds', { rpc }, ms / 1_000);
     },

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import { withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { type DrainOptions, withDrainOptions } from './drain-options.ts';
-import { type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
+import { withDrainOptions } from './drain-options.ts';
+import type { DeleteOptions } from './run-machine-delete.ts';
+import { withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
-
-export interface DeleteOptions extends ConfigOptions, TimeoutOptions, DrainOptions {
-  readonly reason: string;
-}
 
 export function addMachineDelete(parent: Command, host: CommandHost): void {
   const command = parent

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import type { CommandHost } from './context.ts';
-import { type DeleteOptions, withDeleteOptions } from './machine-delete.ts';
+import { withDeleteOptions } from './machine-delete.ts';
+import type { PoolDeleteOptions } from './run-pool-delete.ts';
 import { withFleet } from './with-fleet.ts';
-
-export interface PoolDeleteOptions extends DeleteOptions {
-  readonly yes?: true;
-}
 
 export function addPoolDelete(parent: Command, host: CommandHost): void {
   const command = parent

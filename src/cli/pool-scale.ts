@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import { withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { type DrainOptions, withDrainOptions } from './drain-options.ts';
-import { type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
+import { withDrainOptions } from './drain-options.ts';
+import type { ScaleOptions } from './run-pool-scale.ts';
+import { withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
-
-export interface ScaleOptions extends ConfigOptions, TimeoutOptions, DrainOptions {
-  readonly to: string;
-  readonly size?: string;
-  readonly reason: string;
-}
 
 export function addPoolScale(parent: Command, host: CommandHost): void {
   const command = withTimeoutOption(
@@ -21,7 +16,7 @@ export function addPoolScale(parent: Command, host: CommandHost): void {
       .requiredOption('--to <number>', 'number of machines')
       .option(
         '--size <size>',
-        'size of new machines, one of the pool: a name, or cpu=N,memory=SIZE',
+        'size of new machines, one of the pool: a name, or cpu=N,memory=SIZE; in mode externalgrpc it selects the node group to scale',
       )
       .option('--reason <text>', 'reason for the journal', 'requested on the command line'),
   );

@@ -19,9 +19,10 @@ export function addPools(parent: Command, host: CommandHost): void {
     .option('--json', 'print JSON')
     .action((options: ConfigOptions & { readonly json?: true }) =>
       withFleet(host, options, {
-        access: 'read',
+        access: 'view',
         use: async (open) => {
-          const status = await open.fleet.status();
+          const status = await open.fleet.status({ readsProxmox: true });
+          warnUnread(host, status);
           host.context.out(
             options.json === true
               ? toJson(status)
@@ -30,6 +31,16 @@ export function addPools(parent: Command, host: CommandHost): void {
         },
       }),
     );
+}
+
+/** What exists is counted; where Proxmox cannot be read, the records are. */
+function warnUnread({ context }: CommandHost, { pools }: FleetStatus): void {
+  const unread = new Map(pools.flatMap((pool) => Object.entries(pool.unread)));
+  for (const [region, why] of unread) {
+    context.err(
+      `warning: region ${region} cannot be read, so its machines are counted from the records: ${why}\n`,
+    );
+  }
 }
 
 function toJson({ pools, removedPools }: FleetStatus): string {
@@ -90,11 +101,12 @@ function render(
   return formatTable([header, ...rows, ...removedPools.map(renderRemoved)]);
 }
 
-function remark(
-  { name, missing, lost, backoff, pause }: PoolStatus,
-  waiting: string | undefined,
-): string {
+function remark(pool: PoolStatus, waiting: string | undefined): string {
+  const { name, nodeGroups, missing, lost, backoff, pause } = pool;
   const remarks = [
+    ...(nodeGroups.length === 0
+      ? []
+      : [nodeGroups.map((group) => `${group.name} ${group.target}`).join(', ')]),
     ...(missing === 0
       ? []
       : [`VMs of ${formatCount(missing, 'more machine')} are gone: see orphans`]),

@@ -3,13 +3,18 @@ import { formatCount } from '../model/format-text.ts';
 import type { Machine, MachineId } from '../model/machine.ts';
 import { NotOwned } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
+import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import type { DrainOptions } from './drain-options.ts';
 import { parseDrainOptions, requireNoneUndone, undoneDrains } from './drain-results.ts';
 import { findMachine } from './find-machine.ts';
 import { formatGone } from './format-machines.ts';
-import type { DeleteOptions } from './machine-delete.ts';
 import { runUntilDone } from './run-until-done.ts';
-import { parseTimeoutMs } from './timeout-option.ts';
+import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
+
+export interface DeleteOptions extends ConfigOptions, TimeoutOptions, DrainOptions {
+  readonly reason: string;
+}
 
 interface DeleteRequest {
   readonly texts: readonly string[];

@@ -5,8 +5,11 @@ import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
 import { formatTable } from './format-table.ts';
-import type { PoolDeleteOptions } from './pool-delete.ts';
-import { deleteMachines, requireNoVmLeftBehind } from './run-machine-delete.ts';
+import { type DeleteOptions, deleteMachines, requireNoVmLeftBehind } from './run-machine-delete.ts';
+
+export interface PoolDeleteOptions extends DeleteOptions {
+  readonly yes?: true;
+}
 
 interface PoolDeletion {
   readonly name: string;
@@ -19,12 +22,10 @@ export async function deletePool(
   { name, options }: PoolDeletion,
 ): Promise<void> {
   requireRemoved(open, name);
-  // Without a record here they may still be found on Proxmox, see `select`.
-  const known = await findPool(open, name);
-  if (options.yes !== true) return show(host, requirePool(known, name));
+  if (options.yes !== true) return show(host, await findPool(open, name));
   const ids = await deleteMachines(host, open, {
     regions: Object.keys(open.config.regions),
-    select: async () => requirePool(await findPool(open, name), name).machines,
+    select: async () => (await findPool(open, name)).machines,
     options,
   });
   await requireNoVmLeftBehind(open, ids);
@@ -37,11 +38,9 @@ function requireRemoved({ config }: OpenFleet, name: string): void {
   });
 }
 
-async function findPool({ fleet }: OpenFleet, name: string): Promise<RemovedPool | undefined> {
-  return (await fleet.status()).removedPools.find((pool) => pool.name === name);
-}
-
-function requirePool(pool: RemovedPool | undefined, name: string): RemovedPool {
+async function findPool({ fleet }: OpenFleet, name: string): Promise<RemovedPool> {
+  const { removedPools } = await fleet.status();
+  const pool = removedPools.find((each) => each.name === name);
   if (pool !== undefined) return pool;
   throw new NotFound('POOL_NOT_FOUND', `no machine belongs to a pool ${name}`, {
     hint: 'pvescaler pools lists all pools that have machines.',

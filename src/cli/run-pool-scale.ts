@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { PoolConfig } from '../config/index.ts';
 import type { FleetStatus } from '../fleet/index.ts';
 import { formatCount } from '../model/format-text.ts';
-import { isPhaseSettled, type Machine } from '../model/machine.ts';
+import { isPhaseSettled, type Machine, type MachineSize } from '../model/machine.ts';
 import { ERROR_CODES, isErrorCode } from '../ports/error-codes.ts';
 import {
   deserializeError,
@@ -13,13 +14,20 @@ import {
 } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { findMissingAccess } from '../setup/index.ts';
+import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import type { DrainOptions } from './drain-options.ts';
 import { parseDrainOptions, requireNoneUndone, undoneDrains } from './drain-results.ts';
 import { parsePoolSize } from './parse-pool-size.ts';
-import type { ScaleOptions } from './pool-scale.ts';
 import { requireNoVmLeftBehind } from './run-machine-delete.ts';
 import { runUntilDone } from './run-until-done.ts';
-import { parseTimeoutMs } from './timeout-option.ts';
+import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
+
+export interface ScaleOptions extends ConfigOptions, TimeoutOptions, DrainOptions {
+  readonly to: string;
+  readonly size?: string;
+  readonly reason: string;
+}
 
 /** The command stops waiting for a seed that could not be deleted so often; other drivers keep trying. */
 const MAX_SEED_ATTEMPTS = 3;
@@ -41,12 +49,15 @@ export async function scalePool(
     throw new NotFound('POOL_NOT_FOUND', `the config has no pool ${name}`, {
       hint: `It has ${open.config.pools.map((each) => each.name).join(', ')}.`,
     });
+  const machineSize = options.size === undefined ? undefined : parsePoolSize(pool, options.size);
+  const nodeGroup = findNodeGroup(pool, machineSize);
   const requestReason = {
     by: 'cli',
     reason: options.reason,
     drain: parseDrainOptions(options),
-    ...(options.size !== undefined && { size: parsePoolSize(pool, options.size) }),
+    ...(machineSize !== undefined && { size: machineSize, nodeGroup }),
   };
+  const part = { name, nodeGroup };
   const requested = new Set<string>();
   const intents = new Set<string>();
   const scale = async () => {
@@ -59,22 +70,22 @@ export async function scalePool(
     timeoutMs: parseTimeoutMs(options),
     isUnfinished: (machine) => machine.pool === name && !isPhaseSettled(machine),
     submit: async () => {
-      const { pools } = await open.fleet.status();
-      const target = pools.find((each) => each.name === name)?.target ?? 0;
-      if (size > target) requireAccess(open, name);
+      if (size > (countPart(await open.fleet.status(), part)?.target ?? 0))
+        requireAccess(open, name);
       await scale();
     },
     isDone: async () => {
       const status = await open.fleet.status();
       if (!isSettled(status, name)) return false;
+      if ((countPart(status, part)?.target ?? 0) <= size) return true;
       // A machine whose drain was undone is not drained again.
-      if (targetOf(status, name) <= size || undoneDrains(status, intents).length > 0) return true;
+      if (undoneDrains(status, intents).length > 0) return true;
       // A VM was found during the operation: the pool is larger than recorded before.
       await scale();
       return false;
     },
   });
-  await reportResult(host, open, { name, requested });
+  await reportResult(host, open, { part, requested });
   requireNoneUndone(undoneDrains(await open.fleet.status(), intents));
 }
 
@@ -90,18 +101,41 @@ function hasUndeletableSeed({ phase, seedVolume, attempts }: Machine): boolean {
   return phase === 'ready' && seedVolume !== undefined && attempts >= MAX_SEED_ATTEMPTS;
 }
 
-function targetOf({ pools }: FleetStatus, name: string): number {
-  return pools.find((pool) => pool.name === name)?.target ?? 0;
+/** The pool, or one of its node groups. */
+interface ScaledPart {
+  readonly name: string;
+  readonly nodeGroup: string | undefined;
+}
+
+/** All machines of a node group are alike: with several groups, the size selects one. */
+function findNodeGroup(
+  { nodeGroups }: PoolConfig,
+  size: MachineSize | undefined,
+): string | undefined {
+  return nodeGroups.find(
+    (group) =>
+      group.size.cpu === size?.cpu &&
+      group.size.memoryBytes === size.memoryBytes &&
+      group.size.diskBytes === size.diskBytes,
+  )?.id;
+}
+
+function countPart({ pools }: FleetStatus, { name, nodeGroup }: ScaledPart) {
+  const pool = pools.find((each) => each.name === name);
+  return nodeGroup === undefined ? pool : pool?.nodeGroups.find((each) => each.name === nodeGroup);
 }
 
 async function reportResult(
   host: CommandHost,
   open: OpenFleet,
-  { name, requested }: { readonly name: string; readonly requested: ReadonlySet<string> },
+  { part, requested }: { readonly part: ScaledPart; readonly requested: ReadonlySet<string> },
 ): Promise<void> {
-  const { machines, pools } = await open.fleet.status();
-  const ready = pools.find((pool) => pool.name === name)?.ready ?? 0;
-  host.context.out(`pool ${name} has ${formatCount(ready, 'machine')}\n`);
+  const status = await open.fleet.status();
+  const { machines } = status;
+  const { name, nodeGroup } = part;
+  const what = nodeGroup === undefined ? `pool ${name}` : `node group ${nodeGroup}`;
+  const ready = countPart(status, part)?.ready ?? 0;
+  host.context.out(`${what} has ${formatCount(ready, 'machine')}\n`);
   const failed = machines.filter(({ id, phase }) => phase === 'failed' && requested.has(id));
   if (failed.length > 0) throw failedMachinesError(failed, requested.size);
   await requireNoVmLeftBehind(open, requested);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the fleet for a command, and closes it afterwards.
 import type { FleetSettings } from '../fleet/index.ts';
-import { type OpenFleet, openFleet } from '../setup/index.ts';
+import { type OpenFleet, type OpenOptions, openFleet } from '../setup/index.ts';
 import { type ConfigOptions, readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 
 interface FleetUse {
-  /** 'read' needs an existing database; 'drive' creates it and connects to Proxmox and Kubernetes. */
-  readonly access: 'read' | 'drive';
+  readonly access: OpenOptions['access'];
   readonly adjust?: (settings: FleetSettings) => FleetSettings;
   /** Which objects of the cluster are watched. Default: Nodes. */
   readonly watch?: 'nodes' | 'all';

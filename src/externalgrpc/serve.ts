@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts the gRPC listeners and keeps the view that they serve up to date.
 import type { DescService } from '@bufbuild/protobuf';
-import { describeDifference, sizeKey } from '../pools/index.ts';
+import type { PoolConfig } from '../config/types/index.ts';
+import { describeDifference, nodeGroupsOf, sizeKey } from '../pools/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import { asPvescalerError, InvalidConfig } from '../ports/errors.ts';
 import { createExpanderService } from './expander/expander.ts';
@@ -194,9 +195,9 @@ async function refreshView(options: ExternalGrpcOptions, signal: AbortSignal): P
 
 /** One warning per pool whose joined nodes offer other resources than the config promises. */
 function capacityDifferences({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
-  return settings.pools.flatMap((group) => {
-    const learned = fleet.view.pools.get(group.name)?.allocatable[sizeKey(group.size)];
-    return (learned === undefined ? undefined : describeDifference(group, learned)) ?? [];
+  return settings.pools.flatMap(nodeGroupsOf<PoolConfig>).flatMap(({ pool }) => {
+    const learned = fleet.view.pools.get(pool.name)?.allocatable[sizeKey(pool.size)];
+    return (learned === undefined ? undefined : describeDifference(pool, learned)) ?? [];
   });
 }
 

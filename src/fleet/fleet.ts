@@ -25,7 +25,7 @@ import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
 import { readCapacity } from './recovery/read-capacity.ts';
 import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';
 import { readMemberHealth } from './requests/member-health.ts';
-import { type FleetStatus, readStatus } from './requests/status.ts';
+import { type FleetStatus, readStatus, type StatusOptions } from './requests/status.ts';
 
 export interface Fleet extends FleetClient {
   /** For FleetClients in other threads, which must apply the same limits. */
@@ -40,7 +40,7 @@ export interface Fleet extends FleetClient {
   driverLease(): Lease | undefined;
   /** Pauses the requests of the autoscaler for a pool. Throws LostLeadership when another process drives. */
   pausePool(pool: string, pause: PoolPause): Promise<void>;
-  status(): Promise<FleetStatus>;
+  status(options?: StatusOptions): Promise<FleetStatus>;
   /** Lists what has lost its counterpart, from Proxmox and the records; changes nothing. */
   orphans(): Promise<readonly Orphan[]>;
   /** Reads the VM and judges a person's decision about it; throws when it would be refused. Changes nothing. */
@@ -74,14 +74,17 @@ export function createFleet(options: FleetOptions): Fleet {
       cache,
     ),
     poolLimits: Object.fromEntries(
-      Object.values(pools).map(({ name, limits, size }) => [name, { name, limits, size }]),
+      Object.values(pools).map(({ name, limits, size, nodeGroups }) => [
+        name,
+        { name, limits, size, nodeGroups },
+      ]),
     ),
     forecast,
     capacity: () => forecast.capacity,
     readCapacity: () => readCapacity(options, cache),
     driverLease: () => forecast.driverLease,
     pausePool: (pool, pause) => pausePool(cache, pool, { pause, lease: forecast.driverLease }),
-    status: () => readStatus(options, cache),
+    status: (statusOptions) => readStatus(options, cache, statusOptions),
     orphans: () => listOrphans(options, cache),
     planVmDecision: (request) => planVmDecision(options, cache, request),
     requestVmDecision: (decision) => requestVmDecision(options, cache, decision),
@@ -95,7 +98,7 @@ export function createFleet(options: FleetOptions): Fleet {
       if (errors.length > 0) throw errors[0];
       return { ...report, inProgress: reconciler.countInProgress() };
     },
-    runDriver: (driver) => runDriver(engine, driver),
+    runDriver: (driver) => runDriver({ ...engine, minimumDelay: driver.minimumDelay }, driver),
   };
 }
 

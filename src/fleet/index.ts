@@ -21,6 +21,7 @@ export type {
   SeedSettings,
   SourceSettings,
 } from './context/settings.ts';
+export { MinimumDelay } from './driver/minimum-delay.ts';
 export type { PassReport } from './driver/reconcile-pass.ts';
 export type { DriverEvents, DriverOptions, PassOutcome } from './driver/run-driver.ts';
 export { createFleet, type Fleet } from './fleet.ts';

@@ -133,7 +133,7 @@ export class ClusterLeases {
 
   #checkAvailability(
     base: LeaseObject | undefined,
-    { name, holder: requester }: ClusterLeaseRequest,
+    { name, holder: requester, ended }: ClusterLeaseRequest,
     requestedAt: number,
   ): Availability {
     if (base === undefined) {
@@ -144,6 +144,9 @@ export class ClusterLeases {
     const holder = holderOf(base);
     // The same holder may acquire again: this process lost a response, or it replaces one with the same name.
     if (holder === requester) return { isFree: true, unsettledMs: this.#unsettled.get(name) };
+    if (holder !== '' && holder === ended?.holder) {
+      return { isFree: true, unsettledMs: ended.unsettledMs };
+    }
     const durationMs = (base.spec?.leaseDurationSeconds ?? DEFAULT_SECONDS) * 1_000;
     if (holder === '') {
       this.#observed.delete(name);

@@ -48,8 +48,8 @@ export interface Drain {
   readonly requestedBy: string;
   readonly reason: string;
   readonly requestedAt: number;
-  /** Wall clock after which the drain is undone or, if the pool is configured so, forced. */
-  readonly deadlineAt: number;
+  /** From the beginning of the phase `draining`: then the drain is undone or, if the pool is configured so, forced. */
+  readonly timeoutMs: number;
   /** Set before the drain cordons the Node. A Node that was cordoned before stays so when the drain is undone. */
   readonly isCordonedByDrain: boolean;
   /** What the drain waited for at the last attempt; pods that are only terminating come last. */

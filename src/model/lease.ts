@@ -21,7 +21,7 @@ export interface Lease {
   readonly token: number;
   /** Wall clock. From this instant on any process may acquire the lease. */
   readonly expiresAt: number;
-  /** Wall clock, if its holder released it; `expiresAt` is then zero. */
+  /** Wall clock, if its holder released it, at most its expiry; `expiresAt` is then zero. */
   readonly releasedAt?: number;
 }
 

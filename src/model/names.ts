@@ -53,3 +53,8 @@ export function parsePoolName(text: string): Parsed<string> {
 export function poolTag(pool: string): string {
   return `ca-group-${pool}`;
 }
+
+/** The node group of one size of a pool's list. */
+export function nodeGroupId(pool: string, size: string): string {
+  return `${pool}-${size}`;
+}

@@ -12,6 +12,7 @@ export {
   maxMachines,
   type PoolLimits,
 } from './limits.ts';
+export { type NodeGroup, nodeGroupsOf } from './node-groups.ts';
 export {
   describeDifference,
   type ReservedModel,
@@ -19,4 +20,4 @@ export {
   sizeKey,
   sizeOfKey,
 } from './resources.ts';
-export { type TemplateNode, templateNode } from './template-node.ts';
+export { INSTANCE_TYPE_LABEL, type TemplateNode, templateNode } from './template-node.ts';

@@ -8,7 +8,8 @@ const GIB = 2 ** 30;
 
 function poolWith(limits: Partial<PoolLimits['limits']>): PoolLimits {
   const size = { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
-  return { name: 'workers', limits: { min: 0, max: 10, cpu: 0, memoryBytes: 0, ...limits }, size };
+  const all = { min: 0, max: 10, cpu: 0, memoryBytes: 0, ...limits };
+  return { name: 'workers', limits: all, size, nodeGroups: [] };
 }
 
 function membersOf({ size }: PoolLimits, count: number) {

@@ -12,7 +12,7 @@ import {
 import { humanBytes } from '../model/quantity.ts';
 
 /** Limits of cpu and memoryBytes are sums over all machines; 0 = no limit. */
-export type PoolLimits = Pick<PoolConfig, 'name' | 'limits' | 'size'>;
+export type PoolLimits = Pick<PoolConfig, 'name' | 'limits' | 'size' | 'nodeGroups'>;
 
 export interface GrowthRequest {
   readonly members: readonly Member[];

@@ -4,6 +4,7 @@ import { STARTUP_TAINT } from '../bootstrap/index.ts';
 import type { PoolConfig } from '../config/types/index.ts';
 import type { LearnedAllocatable } from '../model/pool.ts';
 import type { Taint } from '../model/taints.ts';
+import type { NodeGroup } from './node-groups.ts';
 import { expectedAllocatable, expectedCapacity, type NodeResources } from './resources.ts';
 
 export interface TemplateNode {
@@ -16,20 +17,22 @@ export interface TemplateNode {
   readonly architecture: string;
 }
 
+export const INSTANCE_TYPE_LABEL = 'node.kubernetes.io/instance-type';
+
 interface TemplateOptions {
   readonly gpuLabel: string;
   readonly learned: LearnedAllocatable | undefined;
 }
 
 export function templateNode(
-  pool: PoolConfig,
+  { id, pool }: Pick<NodeGroup, 'id' | 'pool'>,
   { gpuLabel, learned }: TemplateOptions,
 ): TemplateNode {
   const allocatable = expectedAllocatable(pool, learned);
   const extended = extendedResources(pool);
   return {
-    name: `template-of-${pool.name}`,
-    labels: templateLabels(pool, gpuLabel),
+    name: `template-of-${id}`,
+    labels: { ...templateLabels(pool, gpuLabel), 'kubernetes.io/hostname': `template-of-${id}` },
     // The startup taint is removed once the node is complete, before pods are scheduled.
     taints: pool.taints.filter(({ key }) => key !== STARTUP_TAINT.key),
     capacity: { ...quantities(maxResources(expectedCapacity(pool), allocatable)), ...extended },
@@ -47,11 +50,10 @@ function templateLabels(
   return {
     'kubernetes.io/os': 'linux',
     'kubernetes.io/arch': architecture,
-    'kubernetes.io/hostname': `template-of-${name}`,
     ...(region !== undefined && { 'topology.kubernetes.io/region': region }),
     // The zone of a node is its host: unknown in advance, unless there is only one.
     ...(zone !== undefined && { 'topology.kubernetes.io/zone': zone }),
-    ...(instanceType !== undefined && { 'node.kubernetes.io/instance-type': instanceType }),
+    ...(instanceType !== undefined && { [INSTANCE_TYPE_LABEL]: instanceType }),
     ...(gpu !== undefined && { [gpuLabel]: gpu.type }),
     ...labels,
     [groupLabel]: name,

@@ -219,6 +219,8 @@ export interface ClusterLeaseRequest {
   readonly holder: string;
   /** Rounded up to whole seconds. */
   readonly durationMs: number;
+  /** A holder whose process is known to have ended, and how long requests of it may still take effect. */
+  readonly ended?: { readonly holder: string; readonly unsettledMs: number } | undefined;
 }
 
 /**
@@ -295,7 +297,7 @@ export interface Cluster {
   /**
    * Leader election on a Lease object: exclusive, expiring, fenced by a growing token.
    *
-   * Acquires the Lease if it does not exist, was released, or has the same holder name; the token grows each time. A
+   * Acquires the Lease if it does not exist, was released, is held by `ended`, or has the same holder name; the token grows each time. A
    * Lease of another holder is acquired only after this process has seen it unchanged for its whole duration on its own
    * monotonic clock, because wall clocks of other machines cannot be trusted. So the first call never acquires a held
    * Lease, however old it is; the caller retries. A Lease that is deleted while held counts as unchanged, because its

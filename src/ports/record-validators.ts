@@ -171,7 +171,7 @@ const drain = object<Drain>({
   requestedBy: string,
   reason: string,
   requestedAt: number,
-  deadlineAt: number,
+  timeoutMs: number,
   isCordonedByDrain: boolean,
   blockedBy: array(object<Drain['blockedBy'][number]>({ object: string, reason: string })),
   undo: optional(

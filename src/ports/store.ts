@@ -58,12 +58,14 @@ export interface LeaseRequest {
   readonly name: string;
   readonly holder: string;
   readonly durationMs: number;
+  /** A holder whose process is known to have ended: its lease is free at once. */
+  readonly endedHolder?: string | undefined;
 }
 
 /** Exclusive, expiring, fenced leases. Time is the store's Clock: processes on one machine share its wall clock. */
 export interface StoreLeases {
   /**
-   * Acquires the lease if it is free, expired, or held by the same holder name (a process that lost the response to its
+   * Acquires the lease if it is free, expired, held by `endedHolder`, or held by the same holder name (a process that lost the response to its
    * first attempt, or its successor: the last caller holds the lease). The token grows each time.
    * Conflict/LEASE_HELD while another holder's lease is valid; the facts contain `holder` and `expiresAt`.
    */

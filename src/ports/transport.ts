@@ -18,6 +18,11 @@ export interface TransportRequest {
   /** For a watch: the limit ends with the response headers, and the caller limits the body with the signal. */
   readonly streamsResponse?: boolean;
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Asked whenever something is about to be written: when the connection is there, which may be much later than the
+   * call, and before each part of a sized body. False: nothing more is sent, and the request rejects with Cancelled.
+   */
+  readonly maySend?: () => boolean;
 }
 
 export interface TransportResponse {

@@ -142,7 +142,10 @@ export function sizedTemplate(
 ): SizedTemplate {
   const instanceType = config.instanceTypes.find((one) => sizeKey(one) === sizeKey(size))?.name;
   const pool = { ...config, size, instanceType };
-  const template = templateNode(pool, { gpuLabel, learned: learned[sizeKey(size)] });
+  const template = templateNode(
+    { id: config.name, pool },
+    { gpuLabel, learned: learned[sizeKey(size)] },
+  );
   const { [HOSTNAME_LABEL]: _, ...labels } = template.labels;
   const allocatable = parseResources(template.allocatable);
   // The template is made from numbers, so it is always valid.

@@ -23,6 +23,8 @@ export interface FrontEndOptions {
   readonly meters: Meters;
   /** Aborted when the process stops: accept no new requests. */
   readonly signal: AbortSignal;
+  /** Call it when the Cluster Autoscaler has begun a loop. */
+  readonly onRefresh: () => void;
 }
 
 export interface RunningFrontEnd {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process, any mode. The health server starts first, so that probes report why the process is not ready.
 import { describePlannedKey, type LoadedConfig } from '../config/index.ts';
-import type { CheckDrain } from '../fleet/index.ts';
+import { type CheckDrain, MinimumDelay } from '../fleet/index.ts';
 import {
   asPvescalerError,
   Cancelled,
@@ -31,6 +31,8 @@ interface Daemon {
   readonly loaded: LoadedConfig;
   readonly telemetry: Telemetry;
   readonly watchdog: Watchdog;
+  /** Undefined without a Cluster Autoscaler. */
+  readonly minimumDelay: MinimumDelay | undefined;
   /** Undefined until it is open. */
   open: OpenFleet | undefined;
   /** Undefined until the front end has started. */
@@ -47,11 +49,13 @@ export async function serve(
   const { log, meters } = telemetry;
   const watchdog = new Watchdog({ clock: context.clock, log, meters });
   expectReads(Object.keys(config.regions), needsCluster(config), watchdog);
+  const minimumDelay = config.mode === 'externalgrpc' ? new MinimumDelay(context.clock) : undefined;
   const daemon: Daemon = {
     context,
     loaded,
     telemetry,
     watchdog,
+    minimumDelay,
     open: undefined,
     checkDrain: undefined,
   };
@@ -178,6 +182,7 @@ async function startFrontEnd(
     log,
     meters,
     signal,
+    onRefresh: () => daemon.minimumDelay?.recordRefresh(),
   });
   if (frontEnd !== undefined) log.info(`serving ${frontEnd.description}`);
   else if (config.mode === 'externalgrpc') throw unsupportedMode(config.mode);
@@ -209,7 +214,7 @@ async function driveUntilStopped(
 
 /** The first signal lets the current pass finish within SHUTDOWN_GRACE_MS; `stop` interrupts it. */
 async function driveFleet(
-  { context, telemetry, watchdog }: Daemon,
+  { context, telemetry, watchdog, minimumDelay }: Daemon,
   { fleet }: OpenFleet,
   stop: AbortController,
 ): Promise<void> {
@@ -228,7 +233,8 @@ async function driveFleet(
   if (finish.aborted) return;
   finish.addEventListener('abort', onFinish, { once: true });
   try {
-    await fleet.runDriver({ signal: stop.signal, finish, events: watchdog.events });
+    const { events } = watchdog;
+    await fleet.runDriver({ signal: stop.signal, finish, events, minimumDelay });
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;
   } finally {

@@ -3,6 +3,7 @@
 import type { Config, RegionConfig, SecretSource } from '../config/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Cluster } from '../ports/cluster.ts';
+import type { DriverLock } from '../ports/driver-lock.ts';
 import type { PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Log } from '../ports/log.ts';
@@ -50,6 +51,8 @@ export interface ConnectedCluster {
 export interface OpenedStore {
   readonly store: Store;
   readonly warnings: readonly string[];
+  /** Undefined where it proves nothing. */
+  readonly driverLock?: DriverLock | undefined;
 }
 
 export interface SetupAdapters {

@@ -9,4 +9,4 @@ export type {
   Telemetry,
 } from './context.ts';
 export { findMissingAccess } from './missing-access.ts';
-export { needsCluster, type OpenFleet, openFleet } from './open-fleet.ts';
+export { needsCluster, type OpenFleet, type OpenOptions, openFleet } from './open-fleet.ts';

@@ -3,11 +3,11 @@
 import type { Config } from '../config/index.ts';
 import type { CheckDrain, DriverRegistry, Fleet, FleetSettings } from '../fleet/index.ts';
 import type { Cluster } from '../ports/cluster.ts';
-import type { PvescalerError } from '../ports/errors.ts';
+import { PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Store } from '../ports/store.ts';
 import { resolveClusterId } from './cluster-id.ts';
-import type { ConnectedCluster, SetupContext, Telemetry } from './context.ts';
+import type { ConnectedCluster, ConnectOptions, SetupContext, Telemetry } from './context.ts';
 import { fleetSettings } from './fleet-settings.ts';
 import { imageChecksums } from './image-checksums.ts';
 import { readJoinSettings } from './join-settings.ts';
@@ -23,8 +23,11 @@ export interface OpenFleet {
 }
 
 export interface OpenOptions {
-  /** 'read' needs an existing database; 'drive' creates it and connects to Proxmox and Kubernetes. */
-  readonly access: 'read' | 'drive';
+  /**
+   * 'read' needs an existing database; 'view' also connects to Proxmox and changes nothing there; 'drive' creates the
+   * database and connects to Proxmox and Kubernetes.
+   */
+  readonly access: 'read' | 'view' | 'drive';
   readonly adjust?: ((settings: FleetSettings) => FleetSettings) | undefined;
   readonly warn: (warning: string) => void;
   readonly checkDrain?: CheckDrain | undefined;
@@ -69,11 +72,14 @@ async function open(
   for (const warning of opened.warnings) opening.warn(warning);
   const store = opening.telemetry?.instrumentStore(opened.store) ?? opened.store;
   const { createFleet, DriverRegistry: Registry } = await import('../fleet/index.ts');
-  const driverRegistry = new Registry(clock);
-  const connections = isDriving
-    ? await connectAll(context, config, { ...opening, driverRegistry })
-    : { hypervisors: new Map<string, Hypervisor>(), connected: undefined };
-  const { hypervisors, connected } = connections;
+  const driverRegistry = new Registry(clock, opened.driverLock);
+  const hypervisors =
+    opening.access === 'read'
+      ? new Map<string, Hypervisor>()
+      : await connectRegions(context, config, { ...opening, driverRegistry });
+  const connected = isDriving
+    ? await connectCluster(context, config, { ...opening, driverRegistry })
+    : undefined;
   const settings = await resolveSettings(context, config, {
     store,
     isDriving,
@@ -95,38 +101,59 @@ async function open(
   return { fleet, store, config, hypervisors, cluster: connected?.cluster };
 }
 
-interface Connections {
-  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
-  readonly connected: ConnectedCluster | undefined;
+interface Connecting extends OpeningFleet {
+  readonly driverRegistry: DriverRegistry;
 }
 
-async function connectAll(
-  { adapters, environment }: SetupContext,
-  config: Config,
-  {
-    warn,
-    telemetry,
-    driverRegistry,
-    closeSteps,
-    watch = 'nodes',
-  }: OpeningFleet & { readonly driverRegistry: DriverRegistry },
-): Promise<Connections> {
+function connectOptions({
+  telemetry,
+  driverRegistry,
+  watch = 'nodes',
+}: Connecting): ConnectOptions {
   const onBackgroundError = (error: PvescalerError) =>
     telemetry?.log.debug('an error occurred in the background', { error });
-  const meters = telemetry?.meters;
-  const connectOptions = { fence: driverRegistry, meters, onBackgroundError, watch };
+  return { fence: driverRegistry, meters: telemetry?.meters, onBackgroundError, watch };
+}
+
+async function connectRegions(
+  { adapters }: SetupContext,
+  config: Config,
+  connecting: Connecting,
+): Promise<ReadonlyMap<string, Hypervisor>> {
+  const { warn, closeSteps } = connecting;
   const hypervisors = new Map<string, Hypervisor>();
   for (const region of Object.values(config.regions)) {
-    const { hypervisor, warnings } = await adapters.connectProxmox(region, connectOptions);
+    const opened = await adapters
+      .connectProxmox(region, connectOptions(connecting))
+      .catch((error: unknown) => warnUnlessDriving(connecting, region.name, error));
+    if (opened === undefined) continue;
+    const { hypervisor, warnings } = opened;
     closeSteps.push(() => hypervisor.close());
     for (const warning of warnings) warn(warning);
     hypervisors.set(region.name, hypervisor);
   }
-  const connected = shouldConnectKubernetes(config, environment)
-    ? await adapters.connectKubernetes(config.cluster, connectOptions)
-    : undefined;
-  if (connected !== undefined) closeSteps.push(() => connected.cluster.close());
-  return { hypervisors, connected };
+  return hypervisors;
+}
+
+/** The records are useful without Proxmox. */
+function warnUnlessDriving(
+  { access, warn }: Connecting,
+  region: string,
+  error: unknown,
+): undefined {
+  if (access === 'drive' || !(error instanceof PvescalerError)) throw error;
+  warn(`region ${region} cannot be read, so the records are shown: ${error.message}`);
+}
+
+async function connectCluster(
+  { adapters, environment }: SetupContext,
+  config: Config,
+  connecting: Connecting,
+): Promise<ConnectedCluster | undefined> {
+  if (!shouldConnectKubernetes(config, environment)) return undefined;
+  const connected = await adapters.connectKubernetes(config.cluster, connectOptions(connecting));
+  if (connected !== undefined) connecting.closeSteps.push(() => connected.cluster.close());
+  return connected;
 }
 
 /** A kubeconfig that is only found by default does not count: no pool may join its cluster. */

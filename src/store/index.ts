@@ -3,5 +3,6 @@
 // translation of their errors. Knows the structure of records, but not their meaning. Start reading at
 // open-sqlite-store.ts; ports/store.ts states the contract.
 
+export { openDriverLock } from './driver-lock.ts';
 export { fileSystemWarnings } from './file-system-warnings.ts';
 export { openSqliteStore } from './open-sqlite-store.ts';

@@ -259,7 +259,8 @@ class SqliteLeases implements StoreLeases {
       const current = this.#current(lease);
       if (current === undefined || current.expiresAt === 0) return false;
       // Zero instead of now: a wall clock that is set back must not revive a released lease.
-      this.#put({ ...current, expiresAt: 0, releasedAt: this.#connection.now() });
+      const releasedAt = Math.min(this.#connection.now(), current.expiresAt);
+      this.#put({ ...current, expiresAt: 0, releasedAt });
       return true;
     });
     if (released) this.#onWrite({ target: 'leases', action: 'release', key: lease.name });
@@ -286,11 +287,12 @@ class SqliteLeases implements StoreLeases {
     }
   }
 
-  #acquire({ name, holder, durationMs }: LeaseRequest): Lease {
+  #acquire({ name, holder, durationMs, endedHolder }: LeaseRequest): Lease {
     const last = this.#newest(name);
     // Read under the lock: an earlier time could make a lease that was renewed meanwhile appear expired.
     const now = this.#connection.now();
-    if (last !== undefined && last.holder !== holder && isLeaseValid(last, now)) {
+    const isFree = last === undefined || last.holder === holder || last.holder === endedHolder;
+    if (!isFree && isLeaseValid(last, now)) {
       throw new Conflict('LEASE_HELD', `lease ${name} is held by ${last.holder}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });

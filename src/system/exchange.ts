@@ -19,6 +19,7 @@ export class Exchange {
   /** Bytes may be on the wire; before that the peer has certainly received nothing. */
   #started = false;
   #responded = false;
+  #wasRefused = false;
   #sentBytes = 0;
   #receivedBytes = 0;
   #lastProgressAt: number;
@@ -44,10 +45,11 @@ export class Exchange {
   /** Follows the exchange and ends its time limit with the last byte, or with the headers of a streamed response. */
   readonly observe: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) =>
     dispatch(options, {
-      onRequestStart: (...start) => {
+      onRequestStart: (controller, context) => {
+        handler.onRequestStart?.(controller, context);
+        if (this.#isSendingRefused()) return controller.abort(sendingRefused());
         this.#started = true;
         this.#lastProgressAt = this.#clock.monotonic();
-        handler.onRequestStart?.(...start);
       },
       onResponseStart: (...head) => {
         this.#responded = true;
@@ -70,6 +72,11 @@ export class Exchange {
       },
     });
 
+  #isSendingRefused(): boolean {
+    this.#wasRefused ||= this.#request.maySend?.() === false;
+    return this.#wasRefused;
+  }
+
   stopTimer(): void {
     this.#ended.abort('the exchange has ended');
   }
@@ -78,6 +85,7 @@ export class Exchange {
     for await (const chunk of body.open()) {
       for (let at = 0; at < chunk.length; at += SEND_CHUNK_BYTES) {
         const part = chunk.subarray(at, at + SEND_CHUNK_BYTES);
+        if (this.#isSendingRefused()) throw sendingRefused();
         yield part;
         this.#sentBytes += part.length;
         this.#lastProgressAt = this.#clock.monotonic();
@@ -98,7 +106,7 @@ export class Exchange {
 
   translate(error: unknown): Error {
     const facts = { requestSent: this.#started, progress: this.#progress() };
-    if (this.#request.signal?.aborted === true) {
+    if (this.#request.signal?.aborted === true || this.#wasRefused) {
       return new Cancelled('CANCELLED', 'the request was cancelled', { facts });
     }
     const { origin } = new URL(this.#request.url);
@@ -128,6 +136,10 @@ export class Exchange {
     }
     return `no answer to ${call} ${silence}`;
   }
+}
+
+function sendingRefused(): Error {
+  return new Error('the request may no longer be sent');
 }
 
 export function isSized(body: TransportRequest['body']): body is SizedBody {

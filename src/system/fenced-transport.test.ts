@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { Unreachable } from '../ports/errors.ts';
 import { ScriptedTransport } from '../ports/fakes/scripted-transport.ts';
 import type { TransportRequest } from '../ports/transport.ts';
 import type { RequestOutcome } from '../ports/write-fence.ts';
 import { fencedTransport } from './fenced-transport.ts';
+import { createHttpTransport } from './http-transport.ts';
 
 function request(method: TransportRequest['method'], path: string): TransportRequest {
   return { method, url: `https://pve1:8006/api2/json${path}`, timeoutMs: 1_000 };
@@ -29,6 +32,38 @@ it('refuses requests with side effects once this process is no longer the driver
   await transport.request(request('POST', '/access/ticket'));
   await transport.request(request('POST', '/nodes/pve1/qemu/100/agent/ping'));
   expect(inner.requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'POST', 'POST']);
+});
+
+it('sends nothing when this process ceases to be the driver while it connects', async () => {
+  let mayAct = true;
+  const received: string[] = [];
+  const server = createServer((incoming, response) => {
+    received.push(incoming.method ?? '');
+    response.end();
+  });
+  server.on('connection', () => {
+    mayAct = false;
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const http = createHttpTransport();
+  const outcomes: RequestOutcome[] = [];
+  const transport = fencedTransport(http, {
+    mayAct: () => mayAct,
+    beginRequest: () => (end) => outcomes.push(end),
+  });
+  const post = { method: 'POST', url: `http://127.0.0.1:${port}/`, timeoutMs: 60_000 } as const;
+  await expect(transport.request(post)).rejects.toMatchObject({
+    code: 'LEASE_LOST',
+    facts: { requestSent: false },
+  });
+  expect(outcomes).toEqual(['settled']);
+  await transport.request({ ...post, method: 'GET' });
+  expect(received).toEqual(['GET']);
+  await transport.close();
+  server.close();
 });
 
 function recordOutcomes(answer: ConstructorParameters<typeof ScriptedTransport>[0]) {

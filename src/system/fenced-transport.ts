@@ -25,24 +25,25 @@ async function sendFenced(
   fence: RequestFence,
   request: TransportRequest,
 ): Promise<TransportResponse> {
-  if (!fence.mayAct()) {
-    throw new LostLeadership(
-      'LEASE_LOST',
-      'this process is no longer the driver; the request was not sent',
-      {
-        facts: { requestSent: false },
-      },
-    );
-  }
+  if (!fence.mayAct()) throw leaseLost();
   const endRequest = fence.beginRequest();
   try {
-    const response = await transport.request(request);
+    // The process may be suspended while it connects, until long after its lease has expired.
+    const response = await transport.request({ ...request, maySend: () => fence.mayAct() });
     // Statuses above 500 come from the Proxmox node that forwards the request, so the target host may still act.
     endRequest(response.status > 500 ? 'unknown' : 'settled');
     return response;
   } catch (error) {
     const wasNotSent = error instanceof PvescalerError && error.facts['requestSent'] === false;
     endRequest(wasNotSent ? 'settled' : 'unknown');
-    throw error;
+    throw wasNotSent && !fence.mayAct() ? leaseLost() : error;
   }
+}
+
+function leaseLost(): LostLeadership {
+  return new LostLeadership(
+    'LEASE_LOST',
+    'this process is no longer the driver; the request was not sent',
+    { facts: { requestSent: false } },
+  );
 }

@@ -18,6 +18,8 @@ import {
 const TAKEOVER_MS = 180_000;
 /** Shorter than the time a successor waits for the requests of a killed leader. */
 const HANDOVER_MS = 25_000;
+/** The killed process had no request in flight, and its lock shows that it has ended. */
+const RESTART_MS = 20_000;
 const SIZE = 6;
 
 interface ReplicaScenario {
@@ -132,6 +134,21 @@ describe.concurrent('the second replica takes over', () => {
     2 * TAKEOVER_MS,
   );
 });
+
+it(
+  'the only replica leads again within 20 s after it was killed and restarted',
+  async (context) => {
+    const { site, leader, other } = await startScenario(context, 'shared');
+    other.program.sendSignal('SIGKILL');
+    await other.program.waitForExit();
+    leader.program.sendSignal('SIGKILL');
+    await leader.program.waitForExit();
+    const successor = await site.serve('first');
+    await waitUntil('it leads', () => successor.isLeading(), RESTART_MS);
+    await waitUntilReady(successor);
+  },
+  2 * TAKEOVER_MS,
+);
 
 async function scaleToZero({ expect, plane, site }: ReplicaScenario, by: string): Promise<void> {
   const { exitCode } = await site.startCli(by, 'pool', 'scale', POOL, '--to', '0').ended;

@@ -50,6 +50,56 @@ it('pool scale creates and deletes machines, machines shows them, and orphans fi
   expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
 }, 120_000);
 
+it('pool scale --size scales one node group of a pool with a list of sizes in mode externalgrpc', async () => {
+  const { path, run } = await aLab({
+    config: `mode: externalgrpc
+grpc: { insecure: true }
+sizes:
+  small: { cpu: 1, memory: 1Gi, disk: 20Gi }
+  large: { cpu: 2, memory: 2Gi, disk: 20Gi }
+`,
+  });
+  const config = readFileSync(path, 'utf8');
+  writeFileSync(path, config.replace(/size: \{.*\}/, 'size: [small, large]'));
+  const scale = (to: number, ...size: string[]) =>
+    run('pool', 'scale', 'workers', '--to', String(to), ...size).out;
+  expect(scale(2, '--size', 'small')).toBe('node group workers-small has 2 machines\n');
+  expect(scale(1, '--size', 'cpu=2')).toBe('node group workers-large has 1 machine\n');
+  expect(run('pools').out).toMatch(/workers\s+3\s+3\s.*workers-small 2, workers-large 1/);
+  expect(scale(0, '--size', 'small')).toBe('node group workers-small has 0 machines\n');
+  expect(scale(0)).toBe('pool workers has 0 machines\n');
+}, 120_000);
+
+it('pools counts the machines whose VM exists, and says when it can only count records', async () => {
+  const { folder, run, request, sim } = await aLab();
+  run('pool', 'scale', 'workers', '--to', '2');
+  const [machine] = JSON.parse(run('machines', '--json').out) as {
+    readonly placement: { readonly vmId: number; readonly host: string };
+  }[];
+  const vm = `/nodes/${machine!.placement.host}/qemu/${machine!.placement.vmId}`;
+  await request('POST', `${vm}/status/stop`);
+  const isDeleted = async () => (await request('DELETE', vm)).status === 200;
+  while (!(await isDeleted())) await new Promise((resolve) => setTimeout(resolve, 50));
+  const isGone = async () => (await request('GET', `${vm}/config`)).status !== 200;
+  while (!(await isGone())) await new Promise((resolve) => setTimeout(resolve, 50));
+  const counted = run('pools');
+  expect(counted.out).toMatch(/workers\s+1\s+1\s+0\s+0\s+0-5\s+VMs of 1 more machine are gone/);
+  expect(counted.err).toBe('');
+  sim.kill('SIGKILL');
+  await once(sim, 'exit');
+  const recorded = run('pools');
+  expect(recorded).toMatchObject({ exitCode: 0 });
+  expect(recorded.out).toMatch(/workers\s+2\s+2/);
+  expect(recorded.err).toMatch(
+    /region lab cannot be read, so its machines are counted from the records: /,
+  );
+  rmSync(join(folder, 'token'));
+  expect(run('pools')).toMatchObject({
+    exitCode: 0,
+    err: expect.stringContaining('region lab cannot be read') as unknown,
+  });
+}, 120_000);
+
 /** Kills the command after `steps` lines of progress. */
 async function killAfter(steps: number, path: string): Promise<void> {
   const child = start(['pool', 'scale', 'workers', '--to', '2', '--config', path]);

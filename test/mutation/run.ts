@@ -140,10 +140,7 @@ async function runSample(
   const code = await runStryker(name, { config, results, seconds });
   const tested = readResults(results);
   const isComplete = code === 0;
-  const score = scoreSample(
-    tested.map(({ status }) => status),
-    isComplete,
-  );
+  const score = scoreSample(tested, isComplete);
   for (const mutant of tested.filter(({ status }) => UNDETECTED.includes(status))) {
     console.log(`  ${mutant.status}: ${formatMutant(mutant)}`);
   }

@@ -27,10 +27,15 @@ describe('drawRanges', () => {
 });
 
 describe('scoreSample', () => {
-  const statuses = (killed: number, survived: number) => [
-    ...Array.from({ length: killed }, () => 'Killed'),
-    ...Array.from({ length: survived }, () => 'Survived'),
-  ];
+  const inRange = (at: number, statuses: readonly string[]) =>
+    statuses.map((status) => ({
+      status,
+      fileName: 'src/a.ts',
+      location: { start: { line: at * 10 + 1 } },
+    }));
+  const times = (count: number, status: string) => Array.from({ length: count }, () => status);
+  const aRange = (at: number, killed: number, survived: number) =>
+    inRange(at, [...times(killed, 'Killed'), ...times(survived, 'Survived')]);
 
   it.each([
     [0, 0, false],
@@ -41,16 +46,32 @@ describe('scoreSample', () => {
     [790, 210, true],
     [770, 230, false],
   ])('accepts %i detected and %i undetected mutants: %s', (killed, survived, isSufficient) => {
-    expect(scoreSample(statuses(killed, survived), true).isSufficient).toBe(isSufficient);
+    expect(scoreSample(aRange(0, killed, survived), true).isSufficient).toBe(isSufficient);
+  });
+
+  it('accepts less when the ranges differ more than independent mutants would', () => {
+    const alike = Array.from({ length: 8 }, (_, at) => aRange(at, 7, 3));
+    const unlike = Array.from({ length: 8 }, (_, at) =>
+      at < 2 ? aRange(at, 0, 10) : aRange(at, 9, 1),
+    );
+    expect(scoreSample(alike.flat(), true)).toMatchObject({ detected: 56, isSufficient: false });
+    expect(scoreSample(unlike.flat(), true)).toMatchObject({ detected: 54, isSufficient: true });
+  });
+
+  it('does not accept a sample whose ranges differ but are far below the threshold', () => {
+    const low = Array.from({ length: 8 }, (_, at) =>
+      at < 4 ? aRange(at, 0, 10) : aRange(at, 8, 2),
+    );
+    expect(scoreSample(low.flat(), true).isSufficient).toBe(false);
   });
 
   it('counts a timeout as detected, missing coverage as undetected, and no ignored mutant', () => {
-    const mixed = ['Timeout', 'NoCoverage', 'Ignored', 'RuntimeError'];
+    const mixed = inRange(0, ['Timeout', 'NoCoverage', 'Ignored', 'RuntimeError']);
     expect(scoreSample(mixed, true)).toMatchObject({ detected: 1, valid: 2 });
   });
 
   it('does not count missing coverage when the run ended early', () => {
-    const early = ['NoCoverage', 'NoCoverage', 'Killed', 'Survived'];
+    const early = inRange(0, ['NoCoverage', 'NoCoverage', 'Killed', 'Survived']);
     expect(scoreSample(early, false)).toMatchObject({ detected: 1, valid: 2 });
   });
 });

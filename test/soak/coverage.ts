@@ -4,7 +4,6 @@
 import { HUNG_HOST, RESTORE } from './episodes.ts';
 import { CLOCK_JUMPS, CLUSTER_FAULTS, EXTERNAL_CHANGES } from './external-changes.ts';
 import { isPossible, PHASES, ROWS } from './faults.ts';
-import { NOT_YET } from './not-yet.ts';
 import { OUTAGE } from './scenario.ts';
 
 export type Coverage = Readonly<Record<string, number>>;
@@ -36,20 +35,16 @@ export function mergeCoverage(all: readonly Coverage[]): Coverage {
 }
 
 export function listEmptyCells(faults: Coverage, features: Coverage): readonly string[] {
-  const cells = ROWS.filter((row) => !(row in NOT_YET)).flatMap((row) =>
+  const cells = ROWS.flatMap((row) =>
     PHASES.filter((column) => isPossible(row, column) && !faults[`${row} ${column}`]).map(
       (column) => `${row} × ${column}`,
     ),
   );
-  return [...cells, ...FEATURES.filter((name) => !(name in NOT_YET) && !features[name])];
+  return [...cells, ...FEATURES.filter((name) => !features[name])];
 }
 
 export function formatFeatures(features: Coverage): string {
-  const exercised = FEATURES.filter((name) => !(name in NOT_YET)).map(
-    (name) => `${name.padEnd(36)}${features[name] ?? 0}`,
-  );
-  const notYet = Object.entries(NOT_YET).map(([name, reason]) => `not yet: ${name}: ${reason}`);
-  return [...exercised, ...notYet].join('\n');
+  return FEATURES.map((name) => `${name.padEnd(36)}${features[name] ?? 0}`).join('\n');
 }
 
 export function formatCoverageTable(coverage: Coverage): string {

@@ -28,7 +28,6 @@ interface Run {
 /** No call to one host is answered. New machines on the other hosts become ready nevertheless. */
 export async function runHungHost(run: Run): Promise<void> {
   const { environment } = run;
-  if (!environment.isEnabled(HUNG_HOST)) return;
   const { random, installations } = environment;
   const machines = await environment.machines();
   // A guest whose host was down boots for long, and the next guests are expected to boot for as long.
@@ -79,7 +78,6 @@ export const RESTORE = 'VM restored after its deletion';
 /** A person restores the VM of a deleted machine while its VM id cools down. It must not be destroyed. */
 export async function runRestore(run: Run): Promise<void> {
   const { environment } = run;
-  if (!environment.isEnabled(RESTORE)) return;
   const candidates = environment.active.flatMap((installation) =>
     listOwnVms(environment, installation)
       .filter(

@@ -107,7 +107,7 @@ export function applyExternalChange(environment: SoakEnvironment): void {
   );
   const possible = Object.entries(EXTERNAL_CHANGES).flatMap(([name, { appliesTo, apply }]) => {
     const found = targets.filter((target) => appliesTo?.(target, environment) ?? true);
-    return environment.isEnabled(name) && found.length > 0 ? [{ name, apply, found }] : [];
+    return found.length > 0 ? [{ name, apply, found }] : [];
   });
   if (possible.length === 0) return;
   const { name, apply, found } = pick(environment.random, possible);
@@ -128,9 +128,8 @@ export const CLUSTER_FAULTS: Readonly<Record<string, ClusterMode>> = {
 export async function applyClusterFault(environment: SoakEnvironment): Promise<void> {
   const { random } = environment;
   const { cluster, name } = pick(random, environment.installations);
-  const possible = Object.keys(CLUSTER_FAULTS).filter((one) => environment.isEnabled(one));
-  if (cluster === undefined || possible.length === 0) return;
-  const fault = pick(random, possible);
+  if (cluster === undefined) return;
+  const fault = pick(random, Object.keys(CLUSTER_FAULTS));
   const forMs = MINUTE_MS + random.integer(3 * LOST_AFTER_MS);
   environment.log(`${name}: ${fault} for ${Math.round(forMs / 1_000)} s`);
   environment.countFeature(fault);
@@ -144,7 +143,6 @@ export function jumpWallClock(environment: SoakEnvironment): void {
   const { clock, random } = environment;
   const name = pick(random, CLOCK_JUMPS);
   const isBack = name === 'wall clock set back';
-  if (!environment.isEnabled(name)) return;
   const minutes = pick(random, [1, 10, 60, 360]) * (1 + random.fraction());
   const sign = isBack ? -1 : 1;
   environment.log(`${name} by ${Math.round(minutes)} min`);

@@ -96,14 +96,15 @@ export class Installation {
   /** Restores a backup; false when there is none. Deletions that were requested when it was made are requested again. */
   async rollBack(pick: (count: number) => number): Promise<boolean> {
     const backup = this.#backups[pick(this.#backups.length)];
-    // After a person has restored or taken over a VM, an older database contradicts that; only a person can decide.
-    const hasDecided = this.restored.size + this.takenOver.size > 0;
-    if (backup === undefined || hasDecided) return false;
+    if (backup === undefined) return false;
     this.store = backup.copy();
     this.hasReplacedDatabase = true;
     this.ended.clear();
     for (const { value } of await this.store.intents.list()) {
       if (value.kind === 'delete') for (const id of value.machines) this.deletionRequested.add(id);
+    }
+    for (const { id, phase } of await this.machines()) {
+      if (phase === 'deleting') this.deletionRequested.add(id);
     }
     return true;
   }

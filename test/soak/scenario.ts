@@ -28,7 +28,6 @@ const IDLE_MS = 10 * MINUTE_MS;
 const DRIVE_MS = 5 * MINUTE_MS;
 const STALL_MS = 6 * MINUTE_MS;
 const JUMP_EVERY_STEPS = 60;
-const ROLLED_BACK_IN_PART = 'database rolled back while a host is down';
 export const OUTAGE = 'no process for a while';
 
 const EVENTS_PER_DAY = {
@@ -217,10 +216,6 @@ export class SeedRun {
       !(await installation.rollBack((count) => random.integer(count)))
     )
       return 'crash';
-    if (nextCrash === 'database-rolled-back' && !this.environment.isEnabled(ROLLED_BACK_IN_PART)) {
-      this.#clearFaults();
-      cleanUpSite(this.environment);
-    }
     // Other processes of the installation are stopped while its database is replaced.
     this.environment.killProcesses(installation);
     return nextCrash;
@@ -291,8 +286,7 @@ export class SeedRun {
     const kind = pick(random, ['write', 'unseen', 'seen'] as const);
     const crashPoint: CrashPoint = { kind, number: 1 + random.integer(kind === 'write' ? 25 : 8) };
     const kinds: readonly CrashKind[] = ['crash', 'database-lost', 'database-rolled-back'];
-    const nextCrash = pick(random, kinds);
-    installation.nextCrash = environment.isEnabled(nextCrash) ? nextCrash : 'crash';
+    installation.nextCrash = pick(random, kinds);
     installation.process = environment.startProcess(installation, crashPoint);
   }
 

@@ -7,7 +7,6 @@ import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { Inspection } from '../../src/sim/proxmox/index.ts';
 import { type SimulatedRegion } from '../proxmox/simulated-region.ts';
 import type { Installation } from './installation.ts';
-import { NOT_YET } from './not-yet.ts';
 
 const START = Date.UTC(2026, 0, 1);
 
@@ -52,10 +51,6 @@ export class SoakState {
 
   countFault(row: string, column: string): void {
     increment(this.coverage, `${row} ${column}`);
-  }
-
-  isEnabled(feature: string): boolean {
-    return !(feature in NOT_YET);
   }
 
   countFeature(name: string): void {

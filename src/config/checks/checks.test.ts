@@ -342,6 +342,12 @@ describe('checks of pools', () => {
       ],
     ],
     [
+      [`${POOL}, clusterAutoscaler: { minKeptBy: cluster-autoscaler }`],
+      [
+        'pools[0].clusterAutoscaler.minKeptBy: needs mode externalgrpc: in this mode no Cluster Autoscaler keeps the minimum',
+      ],
+    ],
+    [
       [`${POOL}, balloon: 8Gi`],
       ['pools[0].balloon: is more than the memory of the smallest machine'],
     ],
@@ -400,6 +406,50 @@ describe('checks of pools', () => {
     ]);
   });
 
+  it.each([
+    ['size: [big, small]', []],
+    [
+      'size: { min: { cpu: 1, memory: 2Gi }, max: { cpu: 4, memory: 8Gi } }',
+      [
+        "pools[0].size: a range cannot be used in mode externalgrpc, because all machines of a node group must be alike; list sizes that 'sizes' defines, such as [small, large]: each becomes the node group a-SIZE",
+      ],
+    ],
+    [
+      'size: [big, { cpu: 2, memory: 4Gi }]',
+      [
+        "pools[0].size[1]: needs a name in mode externalgrpc, because each size of a list is a node group of its own, a-SIZE; define it in 'sizes' and write its name here",
+      ],
+    ],
+    ['size: big, clusterAutoscaler: { minKeptBy: pvescaler }', []],
+    ['size: [big, big]', ["pools[0].size[1]: size 'big' appears twice in the list"]],
+    [
+      'size: [big, same]',
+      [
+        "pools[0].size[1]: size 'same' is equal to 'big'; machines of two node groups must differ in cpu, memory or disk",
+      ],
+    ],
+    [
+      'size: [big, small], labels: { node.kubernetes.io/instance-type: x }',
+      [
+        'pools[0].labels["node.kubernetes.io/instance-type"]: tells the sizes of the list apart, so it is set by pvescaler; remove it',
+      ],
+    ],
+  ])('in mode externalgrpc report %s', (lines, expected) => {
+    const text = externalGrpc(`  - { name: a, ${lines} }`);
+    expect(found(text)).toEqual(expected);
+    expect(found(text.replace('mode: externalgrpc', 'mode: standalone'))).toEqual([]);
+  });
+
+  it('refuse a pool whose name is the node group of another pool', () => {
+    const text = externalGrpc(
+      '  - { name: a, size: [big, small] }',
+      '  - { name: a-small, size: big }',
+    );
+    expect(found(text)).toEqual([
+      "pools[0].size[1]: its node group 'a-small' has the name of another pool or node group; rename the size or the pool",
+    ]);
+  });
+
   it('refuse a disk that is smaller than the template', () => {
     const text = `${VALID}templates: { t: { name: t, image: jammy, disk: 30Gi } }\n`;
     expect(found(text)).toEqual([
@@ -407,6 +457,18 @@ describe('checks of pools', () => {
     ]);
   });
 });
+
+function externalGrpc(...pools: readonly string[]): string {
+  const sizes = ['big', 'same'].map((name) => `${name}: { cpu: 2, memory: 4Gi }`);
+  return [
+    'mode: externalgrpc',
+    'grpc: { tls: { cert: c, key: k, clientCa: a, allow: [ca] } }',
+    `sizes: { ${sizes.join(', ')}, small: { cpu: 1, memory: 2Gi } }`,
+    `${REGION_LINES}${IMAGE_LINES}pools:`,
+    ...pools,
+    '',
+  ].join('\n');
+}
 
 describe('checks of addresses', () => {
   function pool(ip: string, more = 'limits: { max: 2 }'): string {

@@ -5,6 +5,7 @@ import { errorAt, type Finding, withDependencies } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile } from '../schema/index.ts';
 import { quoteKey, quoteValue } from '../secrets/detect-secret.ts';
 import type { CheckContext } from './check-context.ts';
+import { checkNodeGroups } from './node-groups.ts';
 import { checkPlacement } from './placement.ts';
 import { checkPoolSize } from './pool-size.ts';
 import { checkReference } from './references.ts';
@@ -22,7 +23,9 @@ export function checkPools(file: ConfigFile, scope: CheckContext): readonly Find
       ...checkFrom(path, pool, file),
       ...checkLimits(path, pool),
       ...checkLabels(path, pool),
+      ...checkMinKeptBy(path, pool, file),
       ...checkPoolSize(path, pool, file),
+      ...checkNodeGroups(path, pool, file),
       ...checkPlacement(path, pool, file),
     ];
   });
@@ -140,6 +143,21 @@ function checkLimits(path: ConfigPath, { limits, schedules }: PoolFile): readonl
     }
   }
   return findings;
+}
+
+function checkMinKeptBy(
+  path: ConfigPath,
+  { clusterAutoscaler }: PoolFile,
+  { mode }: ConfigFile,
+): readonly Finding[] {
+  return mode === 'externalgrpc' || clusterAutoscaler.minKeptBy === 'pvescaler'
+    ? []
+    : [
+        errorAt(
+          [...path, 'clusterAutoscaler', 'minKeptBy'],
+          'needs mode externalgrpc: in this mode no Cluster Autoscaler keeps the minimum',
+        ),
+      ];
 }
 
 function checkLabels(path: ConfigPath, pool: PoolFile): readonly Finding[] {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { nodeGroupId } from '../../model/names.ts';
 import type { Taint } from '../../model/taints.ts';
 import { parseTaint } from '../../model/taints.ts';
 import { Bug } from '../../ports/errors.ts';
@@ -23,6 +24,7 @@ export function buildPool(pool: PoolFile, file: ConfigFile) {
     /** True when its machines become Nodes. */
     joins: join !== 'none',
     ...buildSizes(pool, file),
+    nodeGroups: buildNodeGroups(pool, file),
     memoryOverheadBytes: toBytes(memoryOverhead),
     balloonBytes: toBytes(balloon),
     names: { ...pool.names, prefix: pool.names.prefix ?? pool.name },
@@ -35,6 +37,8 @@ export function buildPool(pool: PoolFile, file: ConfigFile) {
     placement: buildPlacement(pool.placement),
     zone: findZone(pool),
     ...buildScaling(pool),
+    /** Without an autoscaler beside it, pvescaler itself. */
+    minKeptBy: file.mode === 'externalgrpc' ? pool.clusterAutoscaler.minKeptBy : 'pvescaler',
     provisionTimeoutMs: toMs(provisionTimeout),
     registrationTimeoutMs: toMs(registrationTimeout),
   };
@@ -105,6 +109,17 @@ function buildPoolSizes(size: PoolFile['size'], file: ConfigFile) {
     kind: 'choice' as const,
     sizes: [size].flat().map((each) => buildNamedSize(each, file)),
   };
+}
+
+/** One per size of a list, in mode externalgrpc; else none: the pool itself is the only node group. */
+function buildNodeGroups({ name, size }: PoolFile, file: ConfigFile) {
+  if (file.mode !== 'externalgrpc' || !Array.isArray(size)) return [];
+  return size.map((each) => {
+    const { name: instanceType, ...amounts } = buildNamedSize(each, file);
+    if (instanceType === undefined)
+      throw new Bug('BUG', 'a list with an unnamed size passed validation');
+    return { id: nodeGroupId(name, instanceType), instanceType, size: amounts };
+  });
 }
 
 function buildNamedSize(size: string | SizeFile, file: ConfigFile) {

@@ -205,8 +205,12 @@ export const schedulesSchema = z
   )
   .prefault([]);
 
-/** Options with the names of the Cluster Autoscaler. An option that is not set keeps the value of its flag. */
 export const clusterAutoscalerSchema = section({
+  minKeptBy: key(
+    z.enum(['pvescaler', 'cluster-autoscaler']).prefault('pvescaler'),
+    'Which side creates machines up to `limits.min`: pvescaler, or the Cluster Autoscaler, which needs `--enforce-node-group-min-size`.',
+  ),
+  // With the names of the Cluster Autoscaler.
   options: key(
     section({
       scaleDownUtilizationThreshold: key(

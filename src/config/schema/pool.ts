@@ -109,7 +109,7 @@ export const poolSchema = z.strictObject({
   ),
   size: key(
     poolSizeSchema,
-    'Size of a machine: the name of a size, `{ cpu, memory, disk }`, a list of those, or `{ min, max, step }` to choose a size by demand.',
+    'Size of a machine: the name of a size, `{ cpu, memory, disk }`, a list of those, or `{ min, max, step }` to choose a size by demand. In mode externalgrpc each size of a list must have a name and is a node group of its own, `POOL-SIZE`; `{ min, max, step }` is refused.',
     {
       replaces: { 'vm-plan': ['--size', '--cpus', '--memory', '--disk'] },
       note: 'KubeNodeSmith sized a machine for the first pending pod; `{ min, max, step }` sizes it for all pending pods',

@@ -205,6 +205,6 @@ export const regionSchema = z.strictObject({
   ),
   taskTimeout: key(
     duration({ min: '10s' }).prefault('15m'),
-    'Timeout of a Proxmox task (clone, import).',
+    'How long a Proxmox task (clone, import) may run before it is reported. Nothing else is done with its VM until it ends.',
   ),
 });

@@ -9,7 +9,7 @@ import type { FleetView } from '../../fleet/index.ts';
 import type { Machine, MachineId } from '../../model/machine.ts';
 
 import type { LearnedAllocatable } from '../../model/pool.ts';
-import { sizeKey, templateNode } from '../../pools/index.ts';
+import { INSTANCE_TYPE_LABEL, type NodeGroup, sizeKey, templateNode } from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { Conflict, InvalidRequest, NotFound, NotOwned, Unreachable } from '../../ports/errors.ts';
 import type { FleetAccess } from '../fleet-access.ts';
@@ -59,16 +59,17 @@ export class Provider {
   groupForNode(node: NodeReference | undefined) {
     if (node === undefined) return NO_GROUP;
     const resolved = resolveNode(node, this.#parts.fleet.view);
-    const pool = findPool(resolved);
-    return (pool === undefined ? undefined : this.groups.find(pool)) ?? NO_GROUP;
+    const id = this.#groupOf(resolved);
+    return (id === undefined ? undefined : this.groups.find(id)) ?? NO_GROUP;
   }
 
   async increase(id: string, delta: number, signal: AbortSignal): Promise<void> {
-    const group = this.groups.settings(id);
+    const { pool } = this.groups.require(id);
     if (delta <= 0) throw invalidRequest(`delta must be positive, not ${delta}`);
-    this.#requireFreshView(group);
+    this.#requireFreshView(id, pool);
     const reason = `node group ${id}: ${delta} more requested`;
-    await this.#parts.fleet.request(id, delta, { by: REQUESTED_BY, reason, signal });
+    const why = { by: REQUESTED_BY, reason, signal, nodeGroup: id };
+    await this.#parts.fleet.request(pool.name, delta, why);
   }
 
   /** All or none: a node that does not belong to the group refuses the whole call before anything is written. */
@@ -77,7 +78,7 @@ export class Provider {
     nodes: readonly NodeReference[],
     signal: AbortSignal,
   ): Promise<void> {
-    this.groups.settings(id);
+    this.groups.require(id);
     const machines = new Set<MachineId>();
     for (const node of nodes) {
       const machine = this.#findMachineToDelete(id, node);
@@ -89,18 +90,19 @@ export class Provider {
   }
 
   async decrease(id: string, delta: number, signal: AbortSignal): Promise<void> {
-    this.groups.settings(id);
+    const { pool } = this.groups.require(id);
     if (delta >= 0) throw invalidRequest(`delta must be negative, not ${delta}`);
     const reason = `node group ${id}: target lowered by ${-delta}, limited to machines not created yet`;
-    await this.#parts.fleet.cancel(id, -delta, { by: REQUESTED_BY, reason, signal });
+    const why = { by: REQUESTED_BY, reason, signal, nodeGroup: id };
+    await this.#parts.fleet.cancel(pool.name, -delta, why);
   }
 
   template(id: string): Uint8Array {
-    return this.#templates.bytes(this.groups.settings(id));
+    return this.#templates.bytes(this.groups.require(id));
   }
 
   options({ id, defaults }: NodeGroupAutoscalingOptionsRequest) {
-    const options = effectiveOptions(this.groups.settings(id).clusterAutoscaler, defaults);
+    const options = effectiveOptions(this.groups.require(id).pool.clusterAutoscaler, defaults);
     return options === undefined ? {} : { nodeGroupAutoscalingOptions: options };
   }
 
@@ -109,11 +111,11 @@ export class Provider {
     const { node } = request;
     if (node === undefined) throw invalidRequest('the request contains no node');
     const { settings, fleet } = this.#parts;
-    const named = settings.pools.find((group) => node.labels[group.groupLabel] === group.name);
-    const pool = named?.name ?? findPool(resolveNode(node, fleet.view));
-    if (pool === undefined)
+    const named = this.groups.list().find((group) => isNodeOf(group, node.labels));
+    const id = named?.id ?? this.#groupOf(resolveNode(node, fleet.view));
+    if (id === undefined)
       throw new NotFound('MACHINE_NOT_FOUND', 'the node belongs to no node group');
-    const perHour = nodePricePerHour(this.groups.settings(pool), settings.pricing);
+    const perHour = nodePricePerHour(this.groups.require(id).pool, settings.pricing);
     const { startTimestamp, endTimestamp, startTime, endTime } = request;
     return perHour * billedHours([startTimestamp, endTimestamp], [startTime, endTime]);
   }
@@ -134,14 +136,23 @@ export class Provider {
     return this.gpuTypes().length === 0 ? '' : this.#parts.settings.gpu.label;
   }
 
+  /** Undefined for a foreign node and for a machine that is gone. A pool that left the config has no group in use. */
+  #groupOf(resolved: ResolvedNode): string | undefined {
+    if (resolved.kind !== 'machine' && resolved.kind !== 'requested') return undefined;
+    if (resolved.kind === 'machine' && resolved.machine.phase === 'gone') return undefined;
+    const { pool, size } = resolved.kind === 'machine' ? resolved.machine : resolved.intent;
+    // Not a valid id: a removed pool may have had the name of a group.
+    return this.groups.idFor(pool, size) ?? `${pool} (not in the config)`;
+  }
+
   /** Undefined when the machine is gone already. */
   #findMachineToDelete(group: string, node: NodeReference): MachineId | undefined {
     const resolved = resolveNode(node, this.#parts.fleet.view);
-    const pool = findPool(resolved);
-    if (pool !== undefined && pool !== group) {
+    const own = this.#groupOf(resolved);
+    if (own !== undefined && own !== group) {
       throw new NotOwned(
         'VM_NOT_OWNED',
-        `${describeNode(node)} belongs to node group ${pool}, not ${group}`,
+        `${describeNode(node)} belongs to node group ${own}, not ${group}`,
       );
     }
     switch (resolved.kind) {
@@ -169,26 +180,24 @@ export class Provider {
     return forecast.takenAt(region) === undefined || forecast.hasVm(region, vmId);
   }
 
-  #requireFreshView(group: PoolConfig): void {
-    if (this.groups.isReadWithin(group, VIEW_MAX_AGE_MS)) return;
-    const { name, regions } = group;
+  #requireFreshView(id: string, pool: PoolConfig): void {
+    if (this.groups.isReadWithin(pool, VIEW_MAX_AGE_MS)) return;
     const { forecast } = this.#parts.fleet;
-    const reasons = regions.map((region) => {
+    const reasons = pool.regions.map((region) => {
       const error = forecast.readError(region) ?? 'it has not been read yet';
       return `region ${region}: ${error}`;
     });
     throw new Unreachable(
       'VIEW_STALE',
-      `node group ${name} cannot grow: the last reading of Proxmox is older than a minute (${reasons.join('; ')})`,
+      `node group ${id} cannot grow: the last reading of Proxmox is older than a minute (${reasons.join('; ')})`,
     );
   }
 }
 
-/** Undefined for a foreign node and for a machine that is gone. */
-function findPool(resolved: ResolvedNode): string | undefined {
-  if (resolved.kind === 'requested') return resolved.intent.pool;
-  if (resolved.kind !== 'machine' || resolved.machine.phase === 'gone') return undefined;
-  return resolved.machine.pool;
+/** Sizes of one pool are told apart by the instance type, which no label of the pool may override. */
+function isNodeOf({ pool }: NodeGroup, labels: Readonly<Record<string, string>>): boolean {
+  if (labels[pool.groupLabel] !== pool.name) return false;
+  return pool.nodeGroups.length === 0 || labels[INSTANCE_TYPE_LABEL] === pool.instanceType;
 }
 
 /**
@@ -278,12 +287,13 @@ class Templates {
     this.#gpuLabel = gpu.label;
   }
 
-  bytes(group: PoolConfig): Uint8Array {
-    const learned = this.#view.pools.get(group.name)?.allocatable[sizeKey(group.size)];
-    const known = this.#encoded.get(group.name);
+  bytes(group: NodeGroup): Uint8Array {
+    const { id, pool } = group;
+    const learned = this.#view.pools.get(pool.name)?.allocatable[sizeKey(pool.size)];
+    const known = this.#encoded.get(id);
     if (known !== undefined && known.learned === learned) return known.bytes;
     const bytes = encodeNode(templateNode(group, { gpuLabel: this.#gpuLabel, learned }));
-    this.#encoded.set(group.name, { learned, bytes });
+    this.#encoded.set(id, { learned, bytes });
     return bytes;
   }
 }

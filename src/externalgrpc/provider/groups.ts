@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node groups: the pools with their current limits and sizes. A summary of each pool is cached until the pool's records
+// Node groups with their current limits and sizes. A summary of each group is cached until the records of its pool
 // change, since the autoscaler reads it many times per loop.
 
 import { create, toBinary } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { PoolConfig } from '../../config/types/index.ts';
 import type { FleetView, Headroom } from '../../fleet/index.ts';
-import type { Machine } from '../../model/machine.ts';
-import { type Member, maxMachines } from '../../pools/index.ts';
+import type { Machine, MachineSize } from '../../model/machine.ts';
+import {
+  countAllowed,
+  type Member,
+  maxMachines,
+  type NodeGroup,
+  nodeGroupsOf,
+} from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { NotFound, Unreachable } from '../../ports/errors.ts';
 import type { FleetAccess } from '../fleet-access.ts';
@@ -31,9 +37,13 @@ export interface GroupView {
   readonly debug: string;
 }
 
-interface PoolSummary {
+interface GroupSummary {
   readonly version: number;
   readonly memberCount: number;
+  /** Members of the pool in its other groups. */
+  readonly otherCount: number;
+  /** How many more machines of this size the limits of the pool allow. */
+  readonly allowed: number;
   /** Members, plus failed creations that the autoscaler has not acknowledged yet. */
   readonly targetSize: number;
   instances: NodeGroupNodesResponse | undefined;
@@ -52,33 +62,45 @@ export interface GroupParts {
 export class Groups {
   readonly #fleet: GroupParts['fleet'];
   readonly #clock: GroupParts['clock'];
-  readonly #settings: ReadonlyMap<string, PoolConfig>;
-  readonly #summaries = new Map<string, PoolSummary>();
+  readonly #groups: ReadonlyMap<string, NodeGroup>;
+  readonly #groupsByPool: ReadonlyMap<string, readonly NodeGroup[]>;
+  readonly #summaries = new Map<string, GroupSummary>();
   readonly #instanceLists: InstanceLists;
 
   constructor({ fleet, settings, clock }: GroupParts) {
     this.#fleet = fleet;
     this.#clock = clock;
     this.#instanceLists = new InstanceLists(fleet.view);
-    this.#settings = new Map(settings.pools.map((group) => [group.name, group]));
+    this.#groupsByPool = new Map(settings.pools.map((pool) => [pool.name, nodeGroupsOf(pool)]));
+    const groups = [...this.#groupsByPool.values()].flat();
+    this.#groups = new Map(groups.map((group) => [group.id, group]));
   }
 
   all(): readonly GroupView[] {
-    const known = [...this.#settings.values()].filter((group) => this.#isKnown(group));
+    const known = this.list().filter(({ pool }) => this.#isKnown(pool));
     return known.map((group) => this.#describe(group));
   }
 
-  /** Undefined for a pool that is not in the config, and for one about which nothing is known yet. */
-  find(id: string): GroupView | undefined {
-    const group = this.#settings.get(id);
-    return group === undefined || !this.#isKnown(group) ? undefined : this.#describe(group);
+  list(): readonly NodeGroup[] {
+    return [...this.#groups.values()];
   }
 
-  settings(id: string): PoolConfig {
-    const group = this.#settings.get(id);
+  /** Undefined for a group that is not in the config, and for one about which nothing is known yet. */
+  find(id: string): GroupView | undefined {
+    const group = this.#groups.get(id);
+    return group === undefined || !this.#isKnown(group.pool) ? undefined : this.#describe(group);
+  }
+
+  /** The id of the group to which machines of this pool and size belong; undefined for a pool not in the config. */
+  idFor(pool: string, size: MachineSize): string | undefined {
+    return this.#groupsByPool.get(pool)?.find((group) => group.contains(size))?.id;
+  }
+
+  require(id: string): NodeGroup {
+    const group = this.#groups.get(id);
     if (group === undefined) throw new NotFound('POOL_NOT_FOUND', `no node group ${quoteId(id)}`);
-    if (this.#isKnown(group)) return group;
-    const regions = group.regions.join(', ');
+    if (this.#isKnown(group.pool)) return group;
+    const regions = group.pool.regions.join(', ');
     throw new Unreachable(
       'VIEW_STALE',
       `nothing is known about node group ${id}: ${regions} not read yet`,
@@ -101,12 +123,13 @@ export class Groups {
   }
 
   targetSize(id: string): number {
-    return this.#summarize(this.settings(id)).targetSize;
+    return this.#summarize(this.require(id)).targetSize;
   }
 
   instances(id: string): NodeGroupNodesResponse {
-    const summary = this.#summarize(this.settings(id));
-    summary.instances ??= this.#instanceLists.list(id);
+    const group = this.require(id);
+    const summary = this.#summarize(group);
+    summary.instances ??= this.#instanceLists.list(group);
     return summary.instances;
   }
 
@@ -114,20 +137,21 @@ export class Groups {
   headroom(id: string): number | undefined {
     const counted = this.#fleet.forecast.headroom(id);
     if (counted === undefined) return undefined;
-    const group = this.settings(id);
-    if (!this.isReadWithin(group, HEADROOM_MAX_AGE_MS)) return 0;
+    const group = this.require(id);
+    if (!this.isReadWithin(group.pool, HEADROOM_MAX_AGE_MS)) return 0;
     return Math.max(0, counted.machines - this.#countClaims(group, counted));
   }
 
   /** Members that use up headroom since it was counted, placed or not. */
-  #countClaims(group: PoolConfig, headroom: Headroom): number {
+  #countClaims(group: NodeGroup, headroom: Headroom): number {
     const summary = this.#summarize(group);
     if (summary.claims?.headroom === headroom) return summary.claims.count;
     const isNew = ({ phase, placedAt = 0 }: Member) =>
       phase === undefined || phase === 'requested' || placedAt > headroom.countedAt;
     const count = this.#fleet.view.index
-      .membersOf(group.name)
-      .filter((member) => isNew(member) && !headroom.waiting.has(member.id)).length;
+      .membersOf(group.pool.name)
+      .filter((member) => isNew(member) && !headroom.waiting.has(member.id))
+      .reduce((sum, member) => sum + claimOf(member.size, group.pool.size), 0);
     summary.claims = { headroom, count };
     return count;
   }
@@ -139,55 +163,73 @@ export class Groups {
   }
 
   /** The maximum is never below the target: the autoscaler would delete machines. */
-  #describe(group: PoolConfig): GroupView {
-    const { targetSize, memberCount } = this.#summarize(group);
-    const headroom = this.headroom(group.name);
-    const max = maxMachines(group);
-    const fits = headroom === undefined ? max : Math.min(max, memberCount + headroom);
-    const maxSize = Math.max(targetSize, mayOffer(group, fits) ? fits : 0);
+  #describe(group: NodeGroup): GroupView {
+    const { id, pool } = group;
+    const { targetSize, memberCount, allowed } = this.#summarize(group);
+    const headroom = this.headroom(id);
+    const fits = memberCount + Math.min(allowed, headroom ?? allowed);
+    const maxSize = Math.max(targetSize, mayOffer(pool, fits) ? fits : 0);
     return {
-      id: group.name,
-      minSize: group.limits.min,
+      id,
+      minSize: this.#minSize(group),
       maxSize,
       debug: this.#debug(group, targetSize, headroom),
     };
   }
 
-  #debug(group: PoolConfig, targetSize: number, headroom: number | undefined): string {
-    const { name, limits } = group;
-    const isOutdated = headroom !== undefined && !this.isReadWithin(group, HEADROOM_MAX_AGE_MS);
-    const reason = isOutdated
-      ? 'its hosts cannot be read'
-      : this.#fleet.forecast.headroom(name)?.reason;
-    const text = headroom === undefined ? 'headroom not counted yet' : `headroom for ${headroom}`;
-    return `${name} (${limits.min}-${maxMachines(group)}, target ${targetSize}, ${reason ?? text})`;
+  /**
+   * What the other groups lack to the minimum of the pool. Of a group that is not the default at most its own machines:
+   * an autoscaler that enforces minima would fill every group.
+   */
+  #minSize(group: NodeGroup): number {
+    const { memberCount, otherCount } = this.#summarize(group);
+    const lacking = Math.max(0, group.pool.limits.min - otherCount);
+    return group.isDefault ? lacking : Math.min(memberCount, lacking);
   }
 
-  #summarize({ name }: PoolConfig): PoolSummary {
+  #debug({ id, pool }: NodeGroup, targetSize: number, headroom: number | undefined): string {
+    const isOutdated = headroom !== undefined && !this.isReadWithin(pool, HEADROOM_MAX_AGE_MS);
+    const reason = isOutdated
+      ? 'its hosts cannot be read'
+      : this.#fleet.forecast.headroom(id)?.reason;
+    const text = headroom === undefined ? 'headroom not counted yet' : `headroom for ${headroom}`;
+    return `${id} (${pool.limits.min}-${maxMachines(pool)}, target ${targetSize}, ${reason ?? text})`;
+  }
+
+  #summarize({ id, pool, contains }: NodeGroup): GroupSummary {
     const { index } = this.#fleet.view;
-    const version = index.version(name);
-    const known = this.#summaries.get(name);
+    const version = index.version(pool.name);
+    const known = this.#summaries.get(id);
     if (known?.version === version) return known;
-    const members = index.membersOf(name);
+    const all = index.membersOf(pool.name);
+    const memberCount = all.filter(({ size }) => contains(size)).length;
     const failed = index
-      .machinesOf(name)
-      .filter((one) => one.failure !== undefined)
+      .machinesOf(pool.name)
+      .filter((one) => one.failure !== undefined && contains(one.size))
       .filter((machine) => isUnacknowledgedFailure(machine, index.isDeletionRequested(machine.id)));
     const summary = {
       version,
-      memberCount: members.length,
-      targetSize: members.length + failed.length,
+      memberCount,
+      otherCount: all.length - memberCount,
+      allowed: countAllowed(pool, { members: all, count: pool.limits.max, size: pool.size }),
+      targetSize: memberCount + failed.length,
       instances: undefined,
       claims: undefined,
     };
-    this.#summaries.set(name, summary);
+    this.#summaries.set(id, summary);
     return summary;
   }
 }
 
+/** How many machines of this group's size a machine uses up: at least one, as it has a VM id of its own. */
+function claimOf(claimed: MachineSize, size: MachineSize): number {
+  const { cpu, memoryBytes } = claimed;
+  return Math.max(1, Math.ceil(cpu / size.cpu), Math.ceil(memoryBytes / size.memoryBytes));
+}
+
 /** A group with zeroOrMaxNodeScaling grows from zero to its maximum in one step, so a smaller maximum is useless. */
-function mayOffer(group: PoolConfig, fits: number): boolean {
-  return group.clusterAutoscaler.zeroOrMaxNodeScaling !== true || fits === maxMachines(group);
+function mayOffer(pool: PoolConfig, fits: number): boolean {
+  return pool.clusterAutoscaler.zeroOrMaxNodeScaling !== true || fits === maxMachines(pool);
 }
 
 /** Ids come from the client: any content, any length. */
@@ -195,7 +237,7 @@ function quoteId(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }
 
-// The instances of a pool, already encoded. The autoscaler lists all of them in every loop although few have changed.
+// The instances of a group, already encoded. The autoscaler lists all of them in every loop although few have changed.
 // Building a thousand messages each time would produce garbage whose collection delays every other call.
 
 const FIELD = NodeGroupNodesResponseSchema.field.instances.number;
@@ -218,11 +260,14 @@ class InstanceLists {
   }
 
   /** Machines requested without a record, recorded, and recently failed; not those gone or cancelled. */
-  list(pool: string): NodeGroupNodesResponse {
+  list({ pool, contains }: NodeGroup): NodeGroupNodesResponse {
     const { index } = this.#view;
     return buildResponse([
-      ...requestedInstances(pool, this.#view).map(encodeInstance),
-      ...index.machinesOf(pool).map((one) => this.#encode(one, index.isDeletionRequested(one.id))),
+      ...requestedInstances({ pool, contains }, this.#view).map(encodeInstance),
+      ...index
+        .machinesOf(pool.name)
+        .filter(({ size }) => contains(size))
+        .map((one) => this.#encode(one, index.isDeletionRequested(one.id))),
     ]);
   }
 

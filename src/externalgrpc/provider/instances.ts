@@ -5,6 +5,7 @@ import type { FleetView } from '../../fleet/index.ts';
 import type { Machine, MachineFailure, MachineId, Phase } from '../../model/machine.ts';
 
 import { placeholderProviderId, vmProviderId } from '../../model/provider-id.ts';
+import type { NodeGroup } from '../../pools/index.ts';
 import { ERROR_CODES, type ErrorClass } from '../../ports/error-codes.ts';
 import {
   type InstanceSchema,
@@ -20,10 +21,13 @@ const OTHER_ERROR = 99;
 const MAX_MESSAGE_BYTES = 256;
 
 /** Machines that were requested and have no record yet. */
-export function requestedInstances(pool: string, { index, machines }: FleetView): InstanceShape[] {
+export function requestedInstances(
+  { pool, contains }: Pick<NodeGroup, 'pool' | 'contains'>,
+  { index, machines }: FleetView,
+): InstanceShape[] {
   return index
-    .membersOf(pool)
-    .filter(({ id }) => machines.get(id) === undefined)
+    .membersOf(pool.name)
+    .filter(({ id, size }) => machines.get(id) === undefined && contains(size))
     .map(({ id }) => ({
       id: placeholderProviderId(id),
       status: { instanceState: State.instanceCreating },

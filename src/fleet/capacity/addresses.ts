@@ -24,10 +24,7 @@ export function addressesFor(
   where: AddressScope,
   machine: MachineId,
 ): AddressChoice | Unknown {
-  const unknown = unknownAddresses(context, where);
-  if (unknown !== undefined) return unknown;
-  const taken = takenIn(context, where);
-  return chooseAddresses({ ...common(context, where, []), machine, taken });
+  return addressesBeside(context, where, { machine, held: [] });
 }
 
 /** The same after `held` addresses, which machines that are placed earlier will get; nothing is written. */

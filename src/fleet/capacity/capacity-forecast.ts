@@ -8,7 +8,7 @@ import type { RegionView } from '../../ports/hypervisor.ts';
 import { type Deadline, type DriverLease, NEVER } from '../context/driver-lease.ts';
 import { vmsById } from '../context/taken.ts';
 
-/** How many more machines of a pool can be placed, beyond those placed and those waiting when it was computed. */
+/** How many more machines of a node group can be placed, beyond those placed and those waiting when it was computed. */
 export interface Headroom {
   readonly machines: number;
   readonly countedAt: number;
@@ -58,7 +58,7 @@ export interface ForecastReader {
   /** Whether the newest view has a VM with that id, managed or not. */
   hasVm(region: string, vmId: number): boolean;
   /** Undefined before the first computation. */
-  headroom(pool: string): Headroom | undefined;
+  headroom(nodeGroup: string): Headroom | undefined;
 }
 
 /** The whole forecast as plain data, for another thread. */
@@ -131,17 +131,17 @@ export class CapacityForecast implements ForecastReader {
     return view !== undefined && vmsById(view).has(vmId);
   }
 
-  setHeadroom(pool: string, headroom: Headroom): void {
-    this.#headrooms.set(pool, headroom);
+  setHeadroom(nodeGroup: string, headroom: Headroom): void {
+    this.#headrooms.set(nodeGroup, headroom);
   }
 
-  /** Call it after the headroom of all pools was set. */
+  /** Call it after the headroom of all node groups was set. */
   notify(): void {
     this.#listener();
   }
 
-  headroom(pool: string): Headroom | undefined {
-    return this.#headrooms.get(pool);
+  headroom(nodeGroup: string): Headroom | undefined {
+    return this.#headrooms.get(nodeGroup);
   }
 
   /** A region that was not read keeps what was known of it. */

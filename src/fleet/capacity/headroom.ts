@@ -13,7 +13,7 @@ import {
   type Reservation,
   vmIdHoldOf,
 } from '../../placement/index.ts';
-import { countAllowed } from '../../pools/index.ts';
+import { countAllowed, type NodeGroup, nodeGroupsOf } from '../../pools/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
@@ -51,9 +51,9 @@ export async function updateForecast(
   if (ageMs >= 0 && ageMs < COMPUTE_INTERVAL_MS) return;
   forecast.forecastAt = context.now;
   const waitingMachines = await findWaiting(context);
-  for (const pool of Object.values(context.settings.pools)) {
-    if (wasReadRecently(context, pool, forecast)) continue;
-    forecast.setHeadroom(pool.name, await computeHeadroom(context, pool, waitingMachines));
+  for (const group of Object.values(context.settings.pools).flatMap(nodeGroupsOf<PoolSettings>)) {
+    if (wasReadRecently(context, group, forecast)) continue;
+    forecast.setHeadroom(group.id, await computeHeadroom(context, group.pool, waitingMachines));
     await context.yieldToEventLoop();
   }
   forecast.setCapacity(await computeCapacity(context, waitingMachines));
@@ -69,10 +69,10 @@ async function findWaiting(context: ReconcileContext): Promise<WaitingMachines> 
 
 function wasReadRecently(
   context: ReconcileContext,
-  pool: PoolSettings,
+  { id, pool }: NodeGroup<PoolSettings>,
   forecast: CapacityForecast,
 ): boolean {
-  if (forecast.headroom(pool.name) === undefined) return false;
+  if (forecast.headroom(id) === undefined) return false;
   return pool.regions.some((region) => {
     const takenAt = forecast.takenAt(region);
     return (

@@ -7,6 +7,8 @@ import {
   machinesIn,
   onePass,
   REASON,
+  reachPhase,
+  replaceVm,
   runPasses,
   untilAtRest,
 } from '../testing/test-fleet.ts';
@@ -33,6 +35,16 @@ describe('place', () => {
     });
     expect(await addressesInUse(testFleet.store)).toEqual(['10.10.10.12']);
     expect(vms.get(1_250)?.options.get('name')).toBe('unmanaged');
+  });
+
+  it('assigns the VM id after the last one, not after the highest one of another user', async () => {
+    const testFleet = aTestFleet();
+    await reachPhase(testFleet, 'ready');
+    replaceVm(testFleet, { vmId: 1_290, host: 'pve1' });
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const machines = await machinesIn(testFleet.store);
+    expect(machines.map(({ placement }) => placement?.vmId).toSorted()).toEqual([1_250, 1_251]);
   });
 
   it('counts the memory of containers, also of stopped ones', async () => {

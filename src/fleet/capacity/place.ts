@@ -33,6 +33,7 @@ import {
   takenInView,
   vmIdsOfNodes,
 } from '../context/taken.ts';
+import { unknownVmReason } from '../context/unknown-vms.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesFor } from './addresses.ts';
 import type { PlacementRefusal } from './capacity-forecast.ts';
@@ -51,7 +52,7 @@ export async function place(
   machine: Machine,
   pool: PoolSettings,
 ): Promise<PlacementRefusal | undefined> {
-  let refused: PlacementRefusal | undefined = joinRefusal(context, pool);
+  let refused = joinRefusal(context, pool) ?? unknownVmRefusal(context, machine, pool);
   const regions = pool.regions.filter(
     (name) => machine.requiredHost === undefined || machine.requiredHost.region === name,
   );
@@ -79,6 +80,15 @@ export async function place(
     message,
   });
   return { code, message };
+}
+
+function unknownVmRefusal(
+  context: ReconcileContext,
+  machine: Machine,
+  pool: PoolSettings,
+): PlacementRefusal | undefined {
+  const message = unknownVmReason(context, machine, pool);
+  return message === undefined ? undefined : { code: 'VIEW_STALE', message };
 }
 
 /** Undefined when it has been placed. */

@@ -24,10 +24,10 @@ export class ReportedForecast implements ForecastReader {
 
   set(report: ForecastReport): void {
     this.#report = report;
-    for (const [pool, headroom] of Object.entries(report.headrooms)) {
+    for (const [nodeGroup, headroom] of Object.entries(report.headrooms)) {
       // Keep the same object until it is computed again, so that values derived from it can be cached by identity.
-      if (this.#headrooms.get(pool)?.countedAt !== headroom.countedAt)
-        this.#headrooms.set(pool, headroom);
+      if (this.#headrooms.get(nodeGroup)?.countedAt !== headroom.countedAt)
+        this.#headrooms.set(nodeGroup, headroom);
     }
   }
 
@@ -54,7 +54,8 @@ export class ReportedForecast implements ForecastReader {
     return known.has(vmId);
   }
 
-  headroom(pool: string): Headroom | undefined {
-    return this.#report?.headrooms[pool] === undefined ? undefined : this.#headrooms.get(pool);
+  headroom(nodeGroup: string): Headroom | undefined {
+    const isReported = this.#report?.headrooms[nodeGroup] !== undefined;
+    return isReported ? this.#headrooms.get(nodeGroup) : undefined;
   }
 }

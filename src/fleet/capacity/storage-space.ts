@@ -68,7 +68,7 @@ async function learn(context: ReconcileContext, { region, name, storages }: Host
         ? []
         : [[storage, { availableBytes, estimatedBytes }] as const];
     });
-    const reading = { readAt: context.now, storages: new Map(known) };
+    const reading = { readAt: clock.monotonic(), storages: new Map(known) };
     state.storages.set(key, reading);
     state.storageReads.delete(key);
     state.recorded.delete(subject);
@@ -85,14 +85,13 @@ async function learn(context: ReconcileContext, { region, name, storages }: Host
 }
 
 function readingOf(
-  { state, now }: ReconcileContext,
+  { state, clock }: ReconcileContext,
   { region, name }: Host,
   maxAgeMs: number,
 ): StorageReading | undefined {
   const reading = state.storages.get(`${region}/${name}`);
-  const ageMs = now - (reading?.readAt ?? Number.NEGATIVE_INFINITY);
-  // A negative age means that the clock was set back.
-  return ageMs >= 0 && ageMs <= maxAgeMs ? reading : undefined;
+  const ageMs = clock.monotonic() - (reading?.readAt ?? Number.NEGATIVE_INFINITY);
+  return ageMs <= maxAgeMs ? reading : undefined;
 }
 
 /** The hosts with the free space that they reported; where they reported none, with the view's estimate. */

@@ -104,7 +104,7 @@ export function rememberAddresses(
   const marked = reading.kind === 'marked' ? reading.marker.addresses : [];
   context.state.addresses.set(keyOf(region, vm), {
     fingerprint: vmFingerprint(vm),
-    readAt: context.now,
+    readAt: context.clock.monotonic(),
     addresses: [...config.addresses, ...marked],
   });
 }
@@ -123,11 +123,12 @@ function toRead(
   vms: readonly VmSummary[],
 ): readonly VmSummary[] {
   const { addresses } = context.state;
+  const now = context.clock.monotonic();
   const known = (vm: VmSummary) => addresses.get(keyOf(region, vm));
   const unknown = vms.filter((vm) => known(vm)?.fingerprint !== vmFingerprint(vm));
   const old = vms.filter((vm) => {
-    const readAt = known(vm)?.readAt ?? context.now;
-    return context.now - readAt > MAX_AGE_MS && known(vm)?.fingerprint === vmFingerprint(vm);
+    const readAt = known(vm)?.readAt ?? now;
+    return now - readAt > MAX_AGE_MS && known(vm)?.fingerprint === vmFingerprint(vm);
   });
   return [...unknown, ...old.slice(0, REREADS_PER_PASS)];
 }
@@ -142,6 +143,7 @@ async function learn(context: ReconcileContext, region: string, vm: VmSummary): 
     const key = keyOf(region, vm);
     const known = context.state.addresses.get(key)?.addresses ?? [];
     // Another fingerprint than the VM's: it is read again.
-    context.state.addresses.set(key, { fingerprint: '', readAt: context.now, addresses: known });
+    const readAt = context.clock.monotonic();
+    context.state.addresses.set(key, { fingerprint: '', readAt, addresses: known });
   }
 }

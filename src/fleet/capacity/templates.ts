@@ -78,9 +78,9 @@ function templateVms(
   });
 }
 
-function isKnown({ state, now }: ReconcileContext, region: string, vm: VmSummary): boolean {
+function isKnown({ state, clock }: ReconcileContext, region: string, vm: VmSummary): boolean {
   const known = state.templates.get(`${region}/${vm.vmId}`);
-  return known?.fingerprint === vmFingerprint(vm) && now - known.readAt <= MAX_AGE_MS;
+  return known?.fingerprint === vmFingerprint(vm) && clock.monotonic() - known.readAt <= MAX_AGE_MS;
 }
 
 /** A template that cannot be read cannot be cloned now; it is read again in the next pass. */
@@ -94,7 +94,8 @@ async function learnStorage(
     const { bootDisk } = await context.hypervisor(region).vmConfig(vm, context.readOptions);
     const fingerprint = vmFingerprint(vm);
     const storage = bootDisk?.storage;
-    context.state.templates.set(key, { fingerprint, readAt: context.now, storage });
+    const readAt = context.clock.monotonic();
+    context.state.templates.set(key, { fingerprint, readAt, storage });
   } catch (error) {
     if (!isMachineError(error)) throw error;
     context.state.templates.delete(key);

@@ -26,12 +26,12 @@ export async function readCluster(
   const now = clock.now();
   if (typeof view !== 'string' && isViewFresh(view, now)) {
     // The cluster may have been unreachable for as long as there was no driver.
-    if (state.clusterSeenAt === undefined) state.clusterStaleAt = now;
+    if (state.clusterSeenAt === undefined) state.clusterStaleAt = clock.monotonic();
     state.lastNodes = view.nodes;
     state.clusterSeenAt = view.freshAt;
     return { kind: 'fresh', cluster, view };
   }
-  state.clusterStaleAt = now;
+  state.clusterStaleAt = clock.monotonic();
   const why = typeof view === 'string' ? view : 'its last update is too old';
   return { kind: 'stale', why, lastNodes: state.lastNodes };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../../model/lease.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { DriverLock } from '../../ports/driver-lock.ts';
 import type { RequestFence, RequestOutcome, WriteFence } from '../../ports/write-fence.ts';
 
 /** What a pass needs to change something: the lease as fence of its writes, and whether it still holds. */
@@ -48,8 +49,12 @@ export class DriverRegistry implements RequestFence {
   #requestsInProgress = 0;
   #unsureAt = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Clock) {
+  /** Tells a successor that this process has ended, and which of its requests may still take effect. */
+  readonly lock: DriverLock | undefined;
+
+  constructor(clock: Clock, lock?: DriverLock) {
     this.#clock = clock;
+    this.lock = lock;
   }
 
   mayAct(): boolean {
@@ -66,10 +71,25 @@ export class DriverRegistry implements RequestFence {
 
   beginRequest(): (end: RequestOutcome) => void {
     this.#requestsInProgress += 1;
+    this.#recordUnsettled();
     return (end) => {
       this.#requestsInProgress -= 1;
       if (end === 'unknown') this.#unsureAt = this.#clock.monotonic();
+      this.#recordUnsettled();
     };
+  }
+
+  /** Names the holder of the lock, if this process has it and has not done so yet. */
+  claimLock(holder: string): void {
+    if (this.lock?.tryLock() !== true || this.lock.holder() === holder) return;
+    this.lock.claim(holder);
+    this.#recordUnsettled();
+  }
+
+  /** While several requests are in progress, the time of the latest event covers all of them. */
+  #recordUnsettled(): void {
+    const ageMs = this.#requestsInProgress > 0 ? 0 : this.#clock.monotonic() - this.#unsureAt;
+    this.lock?.recordUnsettled(Number.isFinite(ageMs) ? ageMs : undefined);
   }
 
   /** How long a request that was sent may still take effect, if none does after `maxRequestMs`. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver keeps in memory between passes. It saves requests and repeated journal entries; losing it loses
-// nothing else.
+// nothing else. Times are on the monotonic clock unless they say otherwise: what is measured here must not depend on
+// changes of the wall clock.
 import type { Machine } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
-import { correctedTime } from '../records/future-times.ts';
 import { DriverTime } from './driver-time.ts';
 import { BootTimes, TaskPolling } from './polling.ts';
 import type { RegionReading } from './region-views.ts';
@@ -39,7 +39,6 @@ export interface StorageReading {
 interface ImageDownload {
   /** Undefined until Proxmox has answered. */
   readonly task: TaskRef | undefined;
-  /** On the monotonic clock. */
   readonly polledAt: number;
 }
 
@@ -66,19 +65,23 @@ export class DriverState {
   readonly unmanaged = new Map<string, string>();
   /** What an inspection found about VMs without a record, by region and VM id, unless they are unmanaged. */
   readonly inspected = new Map<string, 'unread' | 'undecided' | 'half-made' | 'orphaned'>();
+  /** Machines that were requested in the time of an earlier driver, see unknown-vms.ts. Undefined until the first pass. */
+  requestedBefore: ReadonlySet<string> | undefined;
+  /** Regions of which every VM has been identified since the first pass. */
+  readonly identifiedRegions = new Set<string>();
   /** Orphaned VMs that are being removed. */
   get orphanedVms(): number {
     return [...this.inspected.values()].filter((finding) => finding === 'orphaned').length;
   }
   /** The running task of the removal of an orphaned VM, by region and VM id. */
   readonly orphanTasks = new Map<string, TaskRef>();
-  /** VM ids that Proxmox refused as taken, by region, with the time on the monotonic clock. */
+  /** VM ids that Proxmox refused as taken, by region, with the time. */
   readonly refusedVmIds = new Map<string, Map<number, number>>();
-  /** Storages on which a creation found no space, with the time on the monotonic clock; see `storageKey`. */
+  /** Storages on which a creation found no space, with the time; see `storageKey`. */
   readonly fullStorages = new Map<string, number>();
   /** Machines that are to be placed again because their storage is full. */
   readonly noSpaceErrors = new Map<string, PvescalerError>();
-  /** Since when the owner of a machine's VM cannot be determined, on the monotonic clock. */
+  /** Since when the owner of a machine's VM cannot be determined. */
   readonly ownerUnknownSince = new Map<string, number>();
   /** The same for VMs without a record that are being created, by region and VM id. */
   readonly incompleteSince = new Map<string, number>();
@@ -88,7 +91,7 @@ export class DriverState {
   readonly templates = new Map<string, KnownTemplate>();
   /** The last reading of the storages of each host, by region and host. */
   readonly storages = new Map<string, StorageReading>();
-  /** Hosts whose storages are being read, or could not be: not read again before this monotonic time. */
+  /** Hosts whose storages are being read, or could not be: not read again before this time. */
   readonly storageReads = new Map<string, number>();
   /** Wall clock of the last fresh view of each region. */
   readonly seenAt = new Map<string, number>();
@@ -103,6 +106,7 @@ export class DriverState {
   readonly comparedRegions: ComparedRegions = new Map();
   /** The last time that the cluster could not be read, or was read for the first time. */
   clusterStaleAt = Number.NEGATIVE_INFINITY;
+  /** Wall clock of its last update. */
   clusterSeenAt: number | undefined;
   lastNodes: readonly ClusterNode[] = [];
   /** Uids of the pods with which a drain was last checked, by machine. */
@@ -113,7 +117,7 @@ export class DriverState {
   readonly settledNodes = new WeakMap<ClusterNode, Machine>();
   /** Since when the Node of a ready machine has been missing. */
   readonly nodeMissingSince = new Map<string, number>();
-  /** When so many machines of a pool were last found lost that none is deleted, on the monotonic clock. */
+  /** When so many machines of a pool were last found lost that none is deleted. */
   readonly heldBackAt = new Map<string, number>();
   /** Since when a Node has been without a VM, by uid. */
   readonly orphanedSince = new Map<string, number>();
@@ -122,26 +126,32 @@ export class DriverState {
   readonly joinedByAgent = new Set<string>();
   /** Labels of a machine's Node that another field manager owns, with their values when that was found out. */
   readonly contestedLabels = new Map<string, string>();
-  /** When the zone of a machine's Node was last changed, on the monotonic clock. */
+  /** When the zone of a machine's Node was last changed. */
   readonly zoneChangedAt = new Map<string, number>();
-  readonly provisioningTime: DriverTime;
+  /** How long drivers have been waiting since a time in a machine's record, see `TimedField`. */
+  readonly driverTime: DriverTime;
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
 
-  /** `previousEndedAt`: wall clock of the last sign of the driver before this one. */
-  constructor(previousEndedAt?: number) {
-    this.provisioningTime = new DriverTime(previousEndedAt);
+  /** The same of missing VMs, for which time without a driver counts: commands end soon. */
+  readonly missingTime: DriverTime;
+  readonly previousEndedAt: number;
+
+  /**
+   * `previousEndedAt`: wall clock of the last sign of the driver before this one. `missingTime`: of all drivers in this
+   * process, so that it survives a lease that a change of the wall clock ends.
+   */
+  constructor(
+    previousEndedAt = Number.POSITIVE_INFINITY,
+    missingTime = new DriverTime(Number.POSITIVE_INFINITY),
+  ) {
+    this.previousEndedAt = previousEndedAt;
+    this.driverTime = new DriverTime(previousEndedAt);
+    this.missingTime = missingTime;
   }
 
-  /** After the wall clock was set back, times that are in the future by more than the skew count from now. */
-  correctFutureTimes(now: number): void {
-    const correct = (at: number) => correctedTime(at, now);
-    // Back-offs and restarts end in the future; a handler ignores one that is longer than the maximum.
-    const since = [this.missingSince, this.stoppedSince, this.nodeMissingSince, this.orphanedSince];
-    for (const times of since) for (const [key, at] of times) times.set(key, correct(at));
-    this.clusterStaleAt = correct(this.clusterStaleAt);
-    this.sweptAt = correct(this.sweptAt);
-    this.prunedAt = correct(this.prunedAt);
+  timeOf(field: TimedField): DriverTime {
+    return field === 'missingSince' ? this.missingTime : this.driverTime;
   }
 
   /** A drain of the machine is over. */
@@ -173,8 +183,17 @@ export class DriverState {
     for (const subject of ['node', 'labels', 'zone', 'vm', 'missing node'])
       this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
-    this.provisioningTime.forget(id);
+    for (const field of TIMED_FIELDS) this.timeOf(field).forget(timeKey(id, field));
   }
+}
+
+/** Times in a machine's record from which something is counted. */
+export type TimedField = (typeof TIMED_FIELDS)[number];
+const TIMED_FIELDS = ['requestedAt', 'placedAt', 'phaseSince', 'missingSince', 'task'] as const;
+
+/** Key of a `DriverTime`. */
+export function timeKey(id: string, field: TimedField): string {
+  return `${field} of ${id}`;
 }
 
 /**

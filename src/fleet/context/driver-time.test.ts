@@ -6,7 +6,7 @@ import { DriverTime } from './driver-time.ts';
 describe('DriverTime', () => {
   it('counts from the recorded time, and then on the monotonic clock', async () => {
     const clock = new VirtualClock();
-    const time = new DriverTime();
+    const time = new DriverTime(Number.POSITIVE_INFINITY);
     const since = clock.now() - 10_000;
     expect(time.elapsedMs('a', since, clock)).toBe(10_000);
     clock.setWallClock(clock.now() + 3_600_000);
@@ -27,7 +27,7 @@ describe('DriverTime', () => {
 
   it('counts a new time of the same key from that time', async () => {
     const clock = new VirtualClock();
-    const time = new DriverTime();
+    const time = new DriverTime(Number.POSITIVE_INFINITY);
     const since = clock.now();
     time.elapsedMs('a', since, clock);
     await clock.advance(60_000);
@@ -38,18 +38,20 @@ describe('DriverTime', () => {
 
   it('corrects a recorded time that differs by more than five seconds, once', async () => {
     const clock = new VirtualClock();
-    const time = new DriverTime();
+    const time = new DriverTime(Number.POSITIVE_INFINITY);
     const since = clock.now();
-    expect(time.corrected('a', clock)).toBeUndefined();
+    expect(time.corrected('a', since, clock)).toBeUndefined();
     time.elapsedMs('a', since, clock);
     await clock.advance(10_000);
-    expect(time.corrected('a', clock)).toBeUndefined();
+    expect(time.corrected('a', since, clock)).toBeUndefined();
     clock.setWallClock(clock.now() + 5_000);
-    expect(time.corrected('a', clock)).toBeUndefined();
+    expect(time.corrected('a', since, clock)).toBeUndefined();
     clock.setWallClock(clock.now() + 1);
     const corrected = since + 5_001;
-    expect(time.corrected('a', clock)).toBe(corrected);
-    expect(time.corrected('a', clock)).toBeUndefined();
+    expect(time.corrected('a', since + 1, clock)).toBeUndefined();
+    expect(time.corrected('a', since, clock)).toBe(corrected);
+    time.replaceSince('a', corrected);
+    expect(time.corrected('a', corrected, clock)).toBeUndefined();
     expect(time.elapsedMs('a', corrected, clock)).toBe(10_000);
   });
 });

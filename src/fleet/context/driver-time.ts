@@ -22,7 +22,7 @@ export class DriverTime {
   readonly #entries = new Map<string, Entry>();
 
   /** `previousEndedAt`: wall clock of the last sign of the driver before this one. */
-  constructor(previousEndedAt = Number.POSITIVE_INFINITY) {
+  constructor(previousEndedAt: number) {
     this.#previousEndedAt = previousEndedAt;
   }
 
@@ -37,13 +37,17 @@ export class DriverTime {
   }
 
   /** The time to record instead of `since`, so that the next driver counts as this one; undefined when it is right. */
-  corrected(key: string, clock: Clock): number | undefined {
+  corrected(key: string, since: number, clock: Clock): number | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    const since = clock.now() - this.elapsedMs(key, entry.since, clock);
-    if (Math.abs(since - entry.since) <= TOLERANCE_MS) return undefined;
-    entry.since = since;
-    return since;
+    if (entry?.since !== since) return undefined;
+    const corrected = clock.now() - this.elapsedMs(key, since, clock);
+    return Math.abs(corrected - since) <= TOLERANCE_MS ? undefined : corrected;
+  }
+
+  /** After `corrected` was recorded: what has elapsed stays the same. */
+  replaceSince(key: string, since: number): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) entry.since = since;
   }
 
   forget(key: string): void {

@@ -11,6 +11,7 @@ import type {
 import { Bug, InvalidConfig, PvescalerError, TaskFailed } from '../../ports/errors.ts';
 import type { Hypervisor, TaskRef, TaskStatus, VmRef } from '../../ports/hypervisor.ts';
 import type { MachineChanges } from '../records/records.ts';
+import { type TimedField, timeKey } from './driver-state.ts';
 import type { JournalNote, ReconcileContext } from './reconcile-context.ts';
 import type { PoolSettings, RegionSettings } from './settings.ts';
 
@@ -82,6 +83,48 @@ export class MachineReconcile {
     return CONTINUE;
   }
 
+  /** How long drivers have been waiting since that time in the record. */
+  elapsedMs(field: TimedField, since: number): number {
+    const { state, clock } = this.context;
+    return state.timeOf(field).elapsedMs(timeKey(this.id, field), since, clock);
+  }
+
+  /**
+   * The same without the time up to the last moment at which the cluster could not be read: in that time no machine can
+   * get a token or become a Node.
+   */
+  elapsedWhileJoinableMs(field: TimedField, since: number): number {
+    const { state, clock } = this.context;
+    const elapsedMs = this.elapsedMs(field, since);
+    if (this.pool?.joins !== true) return elapsedMs;
+    return Math.min(elapsedMs, clock.monotonic() - state.clusterStaleAt);
+  }
+
+  /** Corrects the times from which a driver counts after a change of the wall clock, for the next driver. */
+  async correctTimes(): Promise<void> {
+    const { state, clock } = this.context;
+    const { placedAt, phaseSince, missingSince, task } = this.machine;
+    const times: readonly (readonly [TimedField, number | undefined])[] = [
+      ['placedAt', placedAt],
+      ['phaseSince', phaseSince],
+      ['missingSince', missingSince],
+      ['task', task?.startedAt],
+    ];
+    const corrected = new Map<TimedField, number>();
+    for (const [field, since] of times) {
+      if (since === undefined) continue;
+      const at = state.timeOf(field).corrected(timeKey(this.id, field), since, clock);
+      if (at !== undefined) corrected.set(field, at);
+    }
+    if (corrected.size === 0) return;
+    const { task: startedAt = 0, ...changes } = Object.fromEntries(corrected);
+    const isTaskChanged = task !== undefined && corrected.has('task');
+    await this.update({ ...changes, ...(isTaskChanged && { task: { ...task, startedAt } }) });
+    for (const [field, at] of corrected) {
+      state.timeOf(field).replaceSince(timeKey(this.id, field), at);
+    }
+  }
+
   record(note: Omit<JournalNote, 'subject'>): Promise<void> {
     return this.context.recordMachine(this.machine, note);
   }
@@ -108,12 +151,13 @@ export class MachineReconcile {
     const status = await this.#readStatus(ref);
     if (status === undefined) return { state: 'none' };
     if (status.state === 'running') {
-      // A task that outlives its time does not block the deletion.
-      const isOverdue = this.context.now - task.startedAt > this.region.taskTimeoutMs;
-      if (isOverdue && this.machine.phase === 'deleting') return { state: 'none' };
+      if (this.elapsedMs('task', task.startedAt) > this.region.taskTimeoutMs) {
+        await this.#recordOverdue(ref);
+      }
       return { state: 'running', wait: this.#waitFor(task) };
     }
-    this.context.state.taskPolling.ended(this.#pollingKey(task), this.#ageMs(task));
+    const tookMs = this.elapsedMs('task', task.startedAt);
+    this.context.state.taskPolling.ended(this.#pollingKey(task), tookMs);
     const failure = failureOf(status);
     if (failure !== undefined && !accepts(failure, ref.kind)) {
       await this.update({ task: undefined });
@@ -127,7 +171,7 @@ export class MachineReconcile {
   #waitFor(task: TaskInProgress): ReconcileResult {
     const afterMs = this.context.state.taskPolling.nextPollMs(
       this.#pollingKey(task),
-      this.#ageMs(task),
+      this.elapsedMs('task', task.startedAt),
     );
     return requeue(afterMs, `a ${task.kind ?? 'Proxmox'} task is running`);
   }
@@ -136,9 +180,15 @@ export class MachineReconcile {
     return `${this.machine.pool} ${kind}`;
   }
 
-  /** Zero after the wall clock was set back. */
-  #ageMs({ startedAt }: TaskInProgress): number {
-    return Math.max(0, this.context.now - startedAt);
+  /** Proxmox refuses or queues another task of the VM while this one has its lock, so none is started. */
+  #recordOverdue({ upid, host, kind }: TaskRef): Promise<void> {
+    const minutes = Math.round(this.region.taskTimeoutMs / 60_000);
+    return this.context.recordOnce(this.id, {
+      kind: 'failed',
+      subject: { pool: this.machine.pool, machine: this.id, host },
+      reason: 'TaskOverdue',
+      message: `a ${kind} task of VM ${this.vm.vmId} on host ${host} has been running for more than ${minutes} min; nothing is done with the VM before it ends. If it hangs, stop task ${upid} on the host`,
+    });
   }
 
   /** Undefined when Proxmox no longer knows the task: then only the VM shows what it did. */

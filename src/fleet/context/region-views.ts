@@ -63,16 +63,20 @@ export async function recentRegionViews(
   return collect(hypervisors.keys(), readings, clock);
 }
 
-/** Reads all regions now and waits for every answer. */
-export async function readRegionViews(regions: Regions): Promise<RegionViews> {
+/** Reads all regions now and waits for every answer, or for `maxWaitMs`. */
+export async function readRegionViews(
+  regions: Regions,
+  maxWaitMs = Number.POSITIVE_INFINITY,
+): Promise<RegionViews> {
   const { clock, hypervisors } = regions;
   const readings = new Map<string, RegionReading>();
   const reads = Array.from(hypervisors, ([name, hypervisor]) => {
     const reading: RegionReading = { startedAt: clock.monotonic() };
     readings.set(name, reading);
-    return read(reading, clock, () => hypervisor.view());
+    reading.reading = read(reading, clock, () => hypervisor.view());
+    return reading.reading;
   });
-  await Promise.all(reads);
+  await (Number.isFinite(maxWaitMs) ? waitFor(reads, clock, maxWaitMs) : Promise.all(reads));
   return collect(hypervisors.keys(), readings, clock);
 }
 
@@ -100,10 +104,14 @@ function setError(reading: RegionReading, clock: Clock, error: PvescalerError | 
 }
 
 /** Waits for all, but only for a moment. */
-export async function waitFor(pending: readonly Promise<void>[], clock: Clock): Promise<void> {
+export async function waitFor(
+  pending: readonly Promise<void>[],
+  clock: Clock,
+  maxWaitMs = MAX_WAIT_MS,
+): Promise<void> {
   if (pending.length === 0) return;
   const over = new AbortController();
-  const deadline = clock.sleep(MAX_WAIT_MS, { signal: over.signal }).catch(() => undefined);
+  const deadline = clock.sleep(maxWaitMs, { signal: over.signal }).catch(() => undefined);
   const all = Promise.all(pending);
   // After the deadline nothing waits for the others; their errors are kept in the reading.
   all.catch(() => undefined);

@@ -4,6 +4,7 @@ import { type Drain, isDrainOver } from '../../model/drain.ts';
 import { AUTOSCALER, type CancelDrainIntent, type DrainIntent } from '../../model/intent.ts';
 import type { Machine, MachineId } from '../../model/machine.ts';
 import type { NodeRef } from '../../ports/cluster.ts';
+import { timeKey } from '../context/driver-state.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { findNode } from '../nodes/find-node.ts';
 
@@ -24,7 +25,9 @@ export async function requestDrain(
   if (machine.phase === 'draining') return joinDrain(context, intent, known);
   if (machine.phase !== 'ready') return 'without-node';
   const node = nodeToDrain(context, machine);
-  if (node === 'none') return 'without-node';
+  if (node === 'none') {
+    return intent.requestedBy === AUTOSCALER ? refuse(context, machine) : 'without-node';
+  }
   if (node === 'unknown') return 'later';
   // The record first: a machine that is draining always has one.
   await context.records.putDrain({
@@ -42,6 +45,16 @@ export async function requestDrain(
   return 'applied';
 }
 
+/** The autoscaler has judged a Node that is gone. Whether the machine is lost is decided elsewhere, see lost-machines.ts. */
+async function refuse(context: ReconcileContext, machine: Machine): Promise<DrainOutcome> {
+  await context.recordMachine(machine, {
+    kind: 'refused',
+    reason: 'DrainRefused',
+    message: `${machine.placement?.name ?? machine.id} is not drained: it has no Node`,
+  });
+  return 'applied';
+}
+
 /** The request of a person replaces that of the autoscaler: it needs no check, and its time begins now. */
 async function joinDrain(
   context: ReconcileContext,
@@ -52,16 +65,22 @@ async function joinDrain(
   const machine = context.records.machine(known.machine);
   const isNewer = known.intent !== intent.id && intent.requestedBy !== AUTOSCALER;
   if (isNewer && known.state !== 'done') {
-    await context.records.putDrain({ ...known, ...requestOf(context, intent, machine) });
+    const request = requestOf(context, intent, machine);
+    const timeoutMs = request.timeoutMs + drainingMs(context, machine);
+    await context.records.putDrain({ ...known, ...request, timeoutMs });
   }
   return 'applied';
+}
+
+function drainingMs({ state, clock }: ReconcileContext, { id, phaseSince }: Machine): number {
+  return state.driverTime.elapsedMs(timeKey(id, 'phaseSince'), phaseSince, clock);
 }
 
 function requestOf(
   context: ReconcileContext,
   intent: DrainIntent,
   { id, pool }: Machine,
-): Pick<Drain, 'intent' | 'requestedBy' | 'reason' | 'requestedAt' | 'deadlineAt'> {
+): Pick<Drain, 'intent' | 'requestedBy' | 'reason' | 'requestedAt' | 'timeoutMs'> {
   const { requestedBy, reasons = {}, timeoutMs } = intent;
   const poolTimeoutMs = context.pool(pool)?.scaleDown.drainTimeoutMs ?? DEFAULT_DRAIN_TIMEOUT_MS;
   return {
@@ -69,7 +88,7 @@ function requestOf(
     requestedBy,
     reason: reasons[id] ?? intent.reason,
     requestedAt: context.now,
-    deadlineAt: context.now + (timeoutMs ?? poolTimeoutMs),
+    timeoutMs: timeoutMs ?? poolTimeoutMs,
   };
 }
 

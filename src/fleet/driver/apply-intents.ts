@@ -219,6 +219,7 @@ function isDeletedOrFailed({ phase }: Machine): boolean {
  */
 export async function maintainMinimum(context: ReconcileContext): Promise<void> {
   for (const pool of Object.values(context.settings.pools)) {
+    if (pool.minKeptBy !== 'pvescaler') continue;
     const isReadable = pool.regions.every(
       (name) => context.views.has(name) && !context.undecided.has(name),
     );

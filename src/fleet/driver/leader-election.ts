@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Lease in Kubernetes, for drivers that do not share a store. The holder starts no request that could still run when
 // the Lease ends. A process that takes over from a dead holder waits for the duration of the longest request, because
-// one of the holder's may still take effect; after a release it waits as long as the former holder says. Then it reads
-// every region twice before it acts.
+// one of the holder's may still take effect; after a release it waits as long as the former holder says, and after a
+// holder that is known to have ended (DriverLock) as long as that one noted. Then it reads every region twice before it
+// acts.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
-import type { AcquiredLease, Cluster, ClusterLease } from '../../ports/cluster.ts';
+import type {
+  AcquiredLease,
+  Cluster,
+  ClusterLease,
+  ClusterLeaseRequest,
+} from '../../ports/cluster.ts';
+import type { EndedDriver } from '../../ports/driver-lock.ts';
 import { asPvescalerError, Cancelled, LostLeadership, Unreachable } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, PAST } from '../context/driver-lease.ts';
 import type { FleetOptions } from '../context/options.ts';
@@ -13,6 +20,10 @@ import { keepRenewing } from './keep-renewing.ts';
 
 /** Maximum duration of a request to Proxmox, unless the settings say otherwise. */
 export const MAX_REQUEST_MS = 36_000;
+export function maxRequestMs({ settings }: Pick<FleetOptions, 'settings'>): number {
+  return Math.max(MAX_REQUEST_MS, settings.maxRequestMs ?? 0);
+}
+
 /** Time to start requests after a renewal: two renewals may fail before it is over. */
 const START_WINDOW_MS = 14_000;
 const RENEW_MS = 5_000;
@@ -35,16 +46,18 @@ export class LeaderElection implements DriverLease {
   readonly #lost = new AbortController();
   readonly #over = new AbortController();
   readonly #maxRequestMs: number;
+  readonly #ended: EndedDriver | undefined;
   #lease: ClusterLease | undefined;
   #isTakenOver = false;
   /** When requests of the former holder can no longer take effect. */
   #settledAt = Number.NEGATIVE_INFINITY;
   #keeping: Promise<unknown> = Promise.resolve();
 
-  constructor(options: FleetOptions, cluster: Cluster) {
+  constructor(options: FleetOptions, cluster: Cluster, ended?: EndedDriver) {
     this.#options = options;
     this.#cluster = cluster;
-    this.#maxRequestMs = Math.max(MAX_REQUEST_MS, options.settings.maxRequestMs ?? 0);
+    this.#ended = ended;
+    this.#maxRequestMs = maxRequestMs(options);
   }
 
   get #durationMs(): number {
@@ -120,7 +133,7 @@ export class LeaderElection implements DriverLease {
     let isReported = false;
     while (!signal.aborted) {
       try {
-        return await this.#cluster.acquireLease(request, { signal });
+        return await this.#acquireOnce(request, signal);
       } catch (error) {
         const failure = asPvescalerError(error);
         if (failure instanceof Cancelled) return undefined;
@@ -139,6 +152,21 @@ export class LeaderElection implements DriverLease {
       }
     }
     return undefined;
+  }
+
+  async #acquireOnce(request: ClusterLeaseRequest, signal: AbortSignal): Promise<AcquiredLease> {
+    const ended = this.#ended;
+    try {
+      return await this.#cluster.acquireLease(request, { signal });
+    } catch (error) {
+      const { code, facts } = asPvescalerError(error);
+      const isHeld = code === 'LEASE_HELD' && ended !== undefined;
+      if (!isHeld || facts['holder'] !== ended.holder) throw error;
+      this.#isTakenOver = true;
+      const { holder } = ended;
+      const unsettledMs = ended.unsettledMs(this.#maxRequestMs);
+      return this.#cluster.acquireLease({ ...request, ended: { holder, unsettledMs } }, { signal });
+    }
   }
 
   // oxlint-disable-next-line max-params -- duration, signal and events

@@ -20,6 +20,7 @@ import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
 import { removedPools } from '../context/removed-pools.ts';
 import { withoutSameRegions } from '../context/same-proxmox.ts';
+import { requestedBefore } from '../context/unknown-vms.ts';
 import { isSettled } from '../machine/ready.ts';
 import { placeRequested } from '../machine/requested.ts';
 import { removeOrphanedNodes } from '../nodes/orphaned-nodes.ts';
@@ -31,6 +32,7 @@ import { correctFutureTimes } from '../recovery/correct-times.ts';
 import { carryOutVmDecisions } from '../recovery/decide-vm.ts';
 
 import { applyIntents, maintainMinimum } from './apply-intents.ts';
+import type { MinimumDelay } from './minimum-delay.ts';
 
 import type { WorkQueue } from './work-queue.ts';
 
@@ -38,6 +40,7 @@ import type { WorkQueue } from './work-queue.ts';
 export interface EngineOptions extends FleetOptions {
   readonly cache: RecordCache;
   readonly forecast: CapacityForecast;
+  readonly minimumDelay?: MinimumDelay | undefined;
 }
 
 export interface PassReport {
@@ -75,16 +78,19 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const { state, queue } = parts;
   const { context, stale, errors } = await readAll(options, parts);
   parts.onContext(context);
+  state.requestedBefore ??= requestedBefore(context.records, parts);
   await recordStale(context, stale, errors);
   await recordRemovedPools(context);
   await carryOutVmDecisions(context, parts.jobs);
   options.forecast.setAdopted(await adoptVms(context, parts.jobs));
   const reads = [...readTemplates(context, parts.jobs), ...readAddresses(context, parts.jobs)];
   await parts.jobs.settle(reads);
+  // Nothing is requested and the delay does not begin before a region was read.
+  const minimumWaitMs = context.views.size === 0 ? 0 : (options.minimumDelay?.remainingMs() ?? 0);
   await parts.exclusive(async () => {
     await correctFutureTimes(context, queue);
     await applyIntents(context, queue);
-    await maintainMinimum(context);
+    if (minimumWaitMs === 0) await maintainMinimum(context);
     await applyIntents(context, queue);
   });
   await parts.jobs.settle(readStorages(context, parts.jobs));
@@ -104,7 +110,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
     clusterStale: staleReasonOf(context),
     undecided: [...context.undecided],
     inProgress: inProgress.length + state.orphanedVms,
-    nextPassAt: nextPassAt(context, inProgress),
+    nextPassAt: nextPassAt(context, inProgress, minimumWaitMs),
     seenAt: { regions: Object.fromEntries(state.seenAt), cluster: state.clusterSeenAt },
   };
 }
@@ -146,17 +152,27 @@ async function enqueueMachines(
  * Soon while a machine is in progress. A machine in back-off counts from its end; a machine that waits for capacity is
  * tried again in the next regular pass. A drain needs no pass.
  */
-function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): number {
+function nextPassAt(
+  context: ReconcileContext,
+  inProgress: readonly Machine[],
+  minimumWaitMs: number,
+): number {
   const { reconcileMs, busyMs } = context.settings;
-  const latest = context.now + reconcileMs;
+  const latest = context.now + Math.min(reconcileMs, minimumWaitMs || reconcileMs);
   const soonest = context.now + busyMs;
   const placingAt = isReadingStorages(context) ? soonest : latest;
   const dueAt = ({ id, phase, pool }: Machine): number => {
     if (phase === 'requested') return backoffOf(context, pool)?.until ?? placingAt;
-    return phase === 'draining' ? latest : (context.state.backoffs.get(id)?.until ?? soonest);
+    return phase === 'draining' ? latest : (backoffEndOf(context, id) ?? soonest);
   };
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
   return Math.max(soonest, next);
+}
+
+/** Wall clock. */
+function backoffEndOf({ state, clock }: ReconcileContext, id: string): number | undefined {
+  const until = state.backoffs.get(id)?.until;
+  return until === undefined ? undefined : clock.now() + until - clock.monotonic();
 }
 
 async function recordRemovedPools(context: ReconcileContext): Promise<void> {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Being the driver: acquire the lease, keep it, run passes and the work queue, and stop at the instant it is lost.
 import {
+  isLeaseValid,
   type Lease,
   RECONCILE_LEASE,
   RECONCILE_LEASE_MS,
   RECONCILE_RENEW_MS,
 } from '../../model/lease.ts';
+import type { EndedDriver } from '../../ports/driver-lock.ts';
 import {
   asPvescalerError,
   Cancelled,
@@ -15,9 +17,11 @@ import {
 } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, NEVER, PAST } from '../context/driver-lease.ts';
 import { DriverState } from '../context/driver-state.ts';
+import { DriverTime } from '../context/driver-time.ts';
 import type { CallsInProgress } from './calls-in-progress.ts';
 import { keepRenewing } from './keep-renewing.ts';
-import { LeaderElection } from './leader-election.ts';
+import { LeaderElection, maxRequestMs } from './leader-election.ts';
+import type { MinimumDelay } from './minimum-delay.ts';
 import type { EngineOptions, PassReport } from './reconcile-pass.ts';
 import { Reconciler } from './reconciler.ts';
 
@@ -52,6 +56,8 @@ export interface DriverOptions {
   /** Starts nothing new; the pass and the machines being reconciled are finished. */
   readonly finish?: AbortSignal | undefined;
   readonly events?: DriverEvents | undefined;
+  /** While it lasts, no machines are requested for the minimum of a pool. */
+  readonly minimumDelay?: MinimumDelay | undefined;
 }
 
 /** How soon a request of another process is noticed. */
@@ -68,10 +74,14 @@ const MAX_SHARED_VIEW_AGE_MS = 2_000;
 export async function runDriver(options: DriverParts, given: DriverOptions): Promise<void> {
   const { signal, finish, events = {} } = given;
   const ending = finish === undefined ? signal : AbortSignal.any([signal, finish]);
-  const driver = { signal, ending, events };
+  const missingTime = new DriverTime(Number.POSITIVE_INFINITY);
+  const driver = { signal, ending, events, missingTime };
   while (!ending.aborted) {
     const acquired = await acquire(options, driver);
-    if (acquired === undefined) return;
+    if (acquired === undefined) {
+      options.driverRegistry?.lock?.unlock();
+      return;
+    }
     await new DriverTerm(options, acquired, driver).run();
   }
 }
@@ -81,6 +91,8 @@ interface RunOptions {
   /** Aborted by `signal` or `finish`. */
   readonly ending: AbortSignal;
   readonly events: DriverEvents;
+  /** See `DriverState`. */
+  readonly missingTime: DriverTime;
 }
 
 /** Undefined for the first lease, and for one that an earlier version released. */
@@ -95,23 +107,18 @@ interface AcquiredLease {
   readonly heldUntil: number;
   /** When the lease before this one ended; undefined for the first. */
   readonly previousEndedAt: number | undefined;
+  /** The driver before, if it is known to have ended. */
+  readonly ended: EndedDriver | undefined;
 }
 
 async function acquire(
-  { store, clock, settings }: DriverParts,
+  options: DriverParts,
   { ending, events }: RunOptions,
 ): Promise<AcquiredLease | undefined> {
-  const request = {
-    name: RECONCILE_LEASE,
-    holder: settings.holder,
-    durationMs: RECONCILE_LEASE_MS,
-  };
+  const { clock } = options;
   while (!ending.aborted) {
     try {
-      const previous = await store.leases.read(RECONCILE_LEASE, { signal: ending });
-      const heldUntil = clock.monotonic() + RECONCILE_LEASE_MS;
-      const lease = await store.leases.acquire(request, { signal: ending });
-      return { lease, heldUntil, previousEndedAt: endOf(previous) };
+      return await acquireOnce(options, ending);
     } catch (error) {
       const failure = asPvescalerError(error);
       if (failure instanceof Cancelled) return undefined;
@@ -123,6 +130,37 @@ async function acquire(
     }
   }
   return undefined;
+}
+
+async function acquireOnce(options: DriverParts, signal: AbortSignal): Promise<AcquiredLease> {
+  const { store, clock, settings, driverRegistry } = options;
+  const { holder } = settings;
+  const previous = await store.leases.read(RECONCILE_LEASE, { signal });
+  const ended = findEnded(options, previous);
+  const heldUntil = clock.monotonic() + RECONCILE_LEASE_MS;
+  const isSettled = ended?.unsettledMs(maxRequestMs(options)) === 0;
+  const request = {
+    name: RECONCILE_LEASE,
+    holder,
+    durationMs: RECONCILE_LEASE_MS,
+    endedHolder: isSettled ? ended.holder : undefined,
+  };
+  const lease = await store.leases.acquire(request, { signal });
+  driverRegistry?.claimLock(holder);
+  return { lease, heldUntil, previousEndedAt: endOf(previous), ended };
+}
+
+/** Keeps the lock only if this process may become the driver: one without the lock takes it with its next renewal. */
+function findEnded(
+  { driverRegistry, clock }: DriverParts,
+  lease: Lease | undefined,
+): EndedDriver | undefined {
+  const lock = driverRegistry?.lock;
+  if (lock?.tryLock() !== true) return undefined;
+  const ended = lock.endedDriver();
+  const isHeld = lease !== undefined && isLeaseValid(lease, clock.now());
+  if (isHeld && lease.holder !== ended?.holder) lock.unlock();
+  return ended;
 }
 
 function isEnd(error: unknown, signal: AbortSignal): boolean {
@@ -149,7 +187,7 @@ class DriverTerm implements DriverLease {
 
   constructor(
     options: DriverParts,
-    { lease, heldUntil, previousEndedAt }: AcquiredLease,
+    { lease, heldUntil, previousEndedAt, ended }: AcquiredLease,
     run: RunOptions,
   ) {
     this.#options = options;
@@ -158,10 +196,11 @@ class DriverTerm implements DriverLease {
     this.#run = run;
     this.#reconciler = new Reconciler(options, {
       onError: (error) => this.#onMachineError(error),
-      state: new DriverState(previousEndedAt),
+      state: new DriverState(previousEndedAt, run.missingTime),
     });
     const { cluster } = options;
-    this.#election = cluster === undefined ? undefined : new LeaderElection(options, cluster);
+    this.#election =
+      cluster === undefined ? undefined : new LeaderElection(options, cluster, ended);
   }
 
   get lease(): Lease {
@@ -197,6 +236,8 @@ class DriverTerm implements DriverLease {
       await this.#election?.resign();
       this.#over.abort();
       await renewing;
+      // Nothing is sent any more: a process that finds the lock free may take over at once.
+      this.#options.driverRegistry?.lock?.unlock();
       await this.#options.store.leases.release(this.#lease).catch(() => undefined);
     }
     if (this.#failure !== undefined) throw this.#failure;
@@ -231,6 +272,7 @@ class DriverTerm implements DriverLease {
         const heldUntil = clock.monotonic() + RECONCILE_LEASE_MS;
         this.#lease = await store.leases.renew(this.#lease, RECONCILE_LEASE_MS);
         this.#heldUntil = heldUntil;
+        this.#options.driverRegistry?.claimLock(this.#lease.holder);
       },
       isLost: (error) => error instanceof LostLeadership || clock.now() >= this.#lease.expiresAt,
     });

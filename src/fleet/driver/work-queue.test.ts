@@ -158,4 +158,94 @@ describe('WorkQueue', () => {
     expect(queue.changed.signal.aborted).toBe(true);
     await queue.idle();
   });
+
+  it('starts machines in the order of their times, in whichever order they were requeued', async () => {
+    const { clock, queue, ids, end } = aQueue(100);
+    const delays = Array.from({ length: 40 }, (_, at) => 1 + ((at * 17) % 40));
+    for (const delay of delays) queue.add(`a/${delay}`);
+    queue.startDue();
+    for (const delay of delays) await end(`a/${delay}`, requeue(delay * 1_000, 'waiting'));
+    const before = ids().length;
+    for (let second = 1; second <= 40; second += 1) {
+      expect(queue.nextDueAt()).toBe(second * 1_000);
+      await clock.advance(1_000);
+      queue.startDue();
+      await end(`a/${second}`, DONE);
+    }
+    const started = ids().slice(before);
+    expect(started).toEqual(delays.toSorted((a, b) => a - b).map((delay) => `a/${delay}`));
+    expect(queue.nextDueAt()).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('runs a machine again that addIfAbsent named while it was running, only if it was done', async () => {
+    const { queue, ids, end } = aQueue();
+    for (const id of ['a/1', 'a/2']) queue.add(id);
+    queue.startDue();
+    for (const id of ['a/1', 'a/2']) queue.addIfAbsent(id);
+    await end('a/1', DONE);
+    await end('a/2', requeue(60_000, 'waiting'));
+    queue.startDue();
+    expect(ids()).toEqual(['a/1', 'a/2', 'a/1']);
+    await end('a/1', DONE);
+    queue.startDue();
+    expect(ids()).toHaveLength(3);
+    expect(queue.reasonOf('a/1')).toBeUndefined();
+  });
+
+  it('forgets the time of a machine that was added before it', async () => {
+    const { clock, queue, ids, end } = aQueue();
+    queue.add('a/1');
+    queue.startDue();
+    await end('a/1', requeue(1_000, 'waiting'));
+    queue.add('a/1');
+    queue.startDue();
+    await end('a/1', requeue(5_000, 'waiting'));
+    expect(queue.nextDueAt()).toBe(5_000);
+    await clock.advance(1_000);
+    queue.startDue();
+    expect(ids()).toHaveLength(2);
+  });
+
+  it('settle waits until its machines were worked on, and no longer than it may', async () => {
+    const { clock, queue, end, last } = aQueue();
+    queue.add('a/1');
+    queue.add('b/1');
+    const settled: string[] = [];
+    const settling = queue.settle(['a/1'], 2_000).then(() => settled.push('a/1'));
+    await clock.advance(500);
+    expect(settled).toEqual([]);
+    await end('a/1', requeue(60_000, 'waiting'));
+    await settling;
+    expect(clock.monotonic()).toBe(500);
+    const late = queue.settle(['b/1'], 2_000).then(() => settled.push('b/1'));
+    await clock.advance(1_999);
+    expect(settled).toEqual(['a/1']);
+    await clock.advance(1);
+    await late;
+    expect(queue.isRunning('b/1')).toBe(true);
+    expect(clock.sleeping).toBe(0);
+    last('b/1').end(DONE);
+  });
+
+  it('drain works until nothing is due, or starts nothing more once it is stopped', async () => {
+    const { clock, queue, ids, end } = aQueue();
+    queue.add('a/1');
+    let isStopped = false;
+    const draining = queue.drain(() => isStopped);
+    await end('a/1', CONTINUE);
+    await clock.advance(0);
+    expect(ids()).toEqual(['a/1', 'a/1']);
+    isStopped = true;
+    await end('a/1', CONTINUE);
+    await draining;
+    expect(ids()).toHaveLength(2);
+  });
+
+  it('exclusive work that fails makes its machine due all the same', async () => {
+    const { queue, ids } = aQueue();
+    const failing = queue.runExclusive('a/1', () => Promise.reject(new Error('the store is busy')));
+    await expect(failing).rejects.toThrow('the store is busy');
+    queue.startDue();
+    expect(ids()).toEqual(['a/1']);
+  });
 });

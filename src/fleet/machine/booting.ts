@@ -42,9 +42,8 @@ function nextCheckMs(reconcile: MachineReconcile): number {
   return watchesNode ? Math.min(queryMs, NODE_POLL_MS) : queryMs;
 }
 
-/** Zero after the wall clock was set back. */
-function sinceStartMs({ machine, context }: MachineReconcile): number {
-  return Math.max(0, context.now - machine.phaseSince);
+function sinceStartMs(reconcile: MachineReconcile): number {
+  return reconcile.elapsedMs('phaseSince', reconcile.machine.phaseSince);
 }
 
 function leaveBooting(reconcile: MachineReconcile): Promise<ReconcileResult> {

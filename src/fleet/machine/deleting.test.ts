@@ -148,6 +148,64 @@ describe('deleting: tasks that no record names', () => {
   });
 });
 
+describe('deleting: the host that deletes the seed', () => {
+  /** The hosts that were asked to delete the seed of a machine whose VM is gone and whose host changes as given. */
+  async function deletedBy(
+    isShared: boolean,
+    change: (testFleet: TestFleet, host: string) => void,
+  ) {
+    const testFleet = aTestFleet();
+    const { hypervisor, fleet } = testFleet;
+    const hosts = hypervisor.state.hosts.map((host) => ({
+      ...host,
+      storages: host.storages.map((one) =>
+        one.name === 'seeds' ? { ...one, shared: isShared } : one,
+      ),
+    }));
+    hypervisor.state.hosts.splice(0, 3, ...hosts);
+    const { placement } = await reachPhase(testFleet, 'booting');
+    const { vmId = 0, host = '' } = placement ?? {};
+    await fleet.scaleTo('workers', 0, REASON);
+    hypervisor.state.vms.delete(vmId);
+    change(testFleet, host);
+    await runPasses(testFleet, 10);
+    const calls = hypervisor.calls.filter(({ method }) => method === 'deleteVolume');
+    return { own: host, hosts: [...new Set(calls.map((call) => call.host))] };
+  }
+  const takeDown = ({ hypervisor }: TestFleet, host: string) => hypervisor.setOnline(host, false);
+  const remove = ({ hypervisor }: TestFleet, host: string) => {
+    const at = hypervisor.state.hosts.findIndex(({ name }) => name === host);
+    hypervisor.state.hosts.splice(at, 1);
+  };
+
+  it('is the own one while that is online', async () => {
+    const { own, hosts } = await deletedBy(true, () => undefined);
+    expect(hosts).toEqual([own]);
+  });
+
+  it('is another one if the own one was removed from the cluster, also without a shared storage', async () => {
+    const { own, hosts } = await deletedBy(false, remove);
+    expect(hosts).toHaveLength(1);
+    expect(hosts).not.toContain(own);
+  });
+
+  it('is no other one while the own one is down and the storage is not shared', async () => {
+    const { own, hosts } = await deletedBy(false, takeDown);
+    expect(hosts.filter((host) => host !== own)).toEqual([]);
+  });
+
+  it('is one that is online and has the storage', async () => {
+    const { own, hosts } = await deletedBy(true, (testFleet, host) => {
+      remove(testFleet, host);
+      const [other] = testFleet.hypervisor.state.hosts;
+      const storages = other!.storages.map((one) => ({ ...one, active: one.name !== 'seeds' }));
+      testFleet.hypervisor.state.hosts.splice(0, 1, { ...other!, storages });
+    });
+    const last = ['pve1', 'pve2', 'pve3'].filter((host) => host !== own).at(-1);
+    expect(hosts).toEqual([last]);
+  });
+});
+
 describe('deleting: a VM that keeps the lock of its creation', () => {
   async function aLockedVm() {
     const testFleet = aTestFleet();

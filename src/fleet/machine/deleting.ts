@@ -5,6 +5,7 @@ import type { Machine, TaskKind } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { ConcurrencyLimits } from '../capacity/place.ts';
+import { timeKey } from '../context/driver-state.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import {
   CONTINUE,
@@ -140,13 +141,14 @@ function isDestroyLimited({ context, id, region, placement }: MachineReconcile):
 
 /** A task of a host that is down, or that is older than any task may be, does not delay other deletions. */
 function isBeingDestroyed(
-  { state, settings, now }: ReconcileContext,
+  { state, settings, clock }: ReconcileContext,
   { region, hosts }: RegionView,
   { id, task, placement }: Machine,
 ): boolean {
   if (state.destroying.has(id)) return true;
   if (task?.kind !== 'destroy' || placement?.region !== region) return false;
-  const isOverdue = now - task.startedAt > (settings.regions[region]?.taskTimeoutMs ?? 0);
+  const ageMs = state.driverTime.elapsedMs(timeKey(id, 'task'), task.startedAt, clock);
+  const isOverdue = ageMs > (settings.regions[region]?.taskTimeoutMs ?? 0);
   const host = task.host ?? placement.host;
   return !isOverdue && hosts.some(({ name, online }) => name === host && online);
 }

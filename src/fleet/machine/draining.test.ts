@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CORDONED_BY_DRAIN, DRAIN_TAINT } from '../../model/drain.ts';
 import { AUTOSCALER } from '../../model/intent.ts';
 import type { Pod } from '../../model/pod.ts';
-import { Unauthorized } from '../../ports/errors.ts';
+import { TimedOut, Unauthorized } from '../../ports/errors.ts';
 import type { DrainingNode } from '../context/options.ts';
 import {
   aDrainTestFleet,
@@ -160,6 +160,19 @@ describe('a drain', () => {
     });
     expect(evictions(testFleet)).toEqual(['a', 'b']);
     await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('evicts no further pod while the API server does not respond', async () => {
+    const testFleet = await aDrainTestFleet();
+    testFleet.putPod({ name: 'a' });
+    testFleet.putPod({ name: 'b' });
+    testFleet.cluster.failNext('evict', new TimedOut('REQUEST_TIMED_OUT', 'no response'));
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    expect(evictions(testFleet)).toEqual(['a']);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(evictions(testFleet)).toEqual(['a', 'a', 'b']);
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
   });
 
@@ -417,6 +430,33 @@ describe('a drain is undone', () => {
     expect(await restoredNode(testFleet)).toEqual(RESTORED);
   });
 
+  it.each([
+    ['back', -60 * MINUTE_MS],
+    ['forward', 60 * MINUTE_MS],
+  ])('after its whole time if the clock is set %s meanwhile', async (_how, changeMs) => {
+    const testFleet = await aDrainTestFleet();
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    testFleet.clock.setWallClock(testFleet.clock.now() + changeMs);
+    await runPasses(testFleet, 3);
+    await testFleet.clock.advance(4 * MINUTE_MS);
+    await runPasses(testFleet, 3);
+    expect(await phasesIn(testFleet.store)).toEqual(['draining']);
+    await testFleet.clock.advance(6 * MINUTE_MS);
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+  });
+
+  it('and its record is removed after an hour', async () => {
+    const testFleet = await aDrainTestFleet();
+    await requestDrain(testFleet);
+    await testFleet.fleet.cancelDrain([testFleet.id], REASON);
+    await testFleet.untilDrain('undone');
+    await testFleet.clock.advance(61 * MINUTE_MS);
+    await runPasses(testFleet, 1);
+    expect(await testFleet.drain()).toBeUndefined();
+  });
+
   it('and can be requested again', async () => {
     const testFleet = await aDrainTestFleet();
     testFleet.putPod();
@@ -524,6 +564,16 @@ describe('a drain of the autoscaler', () => {
     isReadable = true;
     await untilAtRest(testFleet.fleet, testFleet);
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('is refused when its machine has no Node', async () => {
+    const testFleet = await aDrainTestFleet({ checkDrain: () => Promise.resolve({ ok: true }) });
+    testFleet.guests.behaviour = { neverRegisters: true };
+    testFleet.cluster.state.removeNode(testFleet.nodeName);
+    await requestDrain(testFleet, AUTOSCALER);
+    await runPasses(testFleet, 3);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+    expect(await journalReasonsIn(testFleet.store)).toContain('DrainRefused');
   });
 
   it('is undone when its Node is gone', async () => {

@@ -63,10 +63,15 @@ export async function draining(reconcile: MachineReconcile): Promise<ReconcileRe
 }
 
 /** Whether the time for the drain is over; a back-off must not delay what follows. */
-export function isDrainOverdue({ context, id, machine }: MachineReconcile): boolean {
-  if (machine.phase !== 'draining') return false;
-  const { deadlineAt = Number.POSITIVE_INFINITY } = context.records.drain(id) ?? {};
-  return context.now >= deadlineAt;
+export function isDrainOverdue(reconcile: MachineReconcile): boolean {
+  if (reconcile.machine.phase !== 'draining') return false;
+  const drain = reconcile.context.records.drain(reconcile.id);
+  return drain !== undefined && drainingMs(reconcile) >= drain.timeoutMs;
+}
+
+/** Time without a driver does not count. */
+function drainingMs(reconcile: MachineReconcile): number {
+  return reconcile.elapsedMs('phaseSince', reconcile.machine.phaseSince);
 }
 
 async function continueDrain(step: DrainStep): Promise<ReconcileResult> {
@@ -226,7 +231,7 @@ function isForced({ reconcile, drain }: DrainStep): boolean {
 }
 
 function isForceDue({ reconcile: { context } }: DrainStep): boolean {
-  return context.now - context.state.clusterStaleAt >= FORCE_AFTER_MS;
+  return context.clock.monotonic() - context.state.clusterStaleAt >= FORCE_AFTER_MS;
 }
 
 function force({ reconcile, drain, node }: DrainStep): Promise<ReconcileResult> {
@@ -247,7 +252,7 @@ async function finish(
   drain: Drain,
   { reason, message }: Ending,
 ): Promise<ReconcileResult> {
-  const numbers = { seconds: secondsOf(reconcile, drain) };
+  const numbers = { seconds: secondsOf(reconcile) };
   await reconcile.record({ kind: 'did', reason, message, numbers });
   const done = await moveDrain(reconcile, drain, 'done', { blockedBy: [] });
   return deleteMachine(reconcile, done);
@@ -290,9 +295,9 @@ async function handleMissingNode(
   return CONTINUE;
 }
 
-function describeTimeout({ requestedAt, deadlineAt, blockedBy }: Drain): string {
+function describeTimeout({ timeoutMs, blockedBy }: Drain): string {
   const what = blockedBy.length === 0 ? 'nothing was evicted' : formatBlockers(blockedBy);
-  return `it was not drained within ${formatAge(deadlineAt - requestedAt)}: ${what}`;
+  return `it was not drained within ${formatAge(timeoutMs)}: ${what}`;
 }
 
 async function decideUndo(
@@ -329,7 +334,7 @@ async function undo(
     kind: UNDO_KINDS[cause],
     reason: UNDO_REASONS[cause],
     message: `the drain of node ${drain.nodeName} was undone: ${message}`,
-    numbers: { seconds: secondsOf(reconcile, drain) },
+    numbers: { seconds: secondsOf(reconcile) },
   });
   await moveDrain(reconcile, drain, 'undone', { blockedBy: [] });
   return endUndone(reconcile);
@@ -356,8 +361,8 @@ function endUndone(reconcile: MachineReconcile): Promise<ReconcileResult> {
   return reconcile.move('ready');
 }
 
-function secondsOf({ context }: MachineReconcile, { requestedAt }: Drain): number {
-  return Math.max(0, Math.round((context.now - requestedAt) / 1_000));
+function secondsOf(reconcile: MachineReconcile): number {
+  return Math.round(drainingMs(reconcile) / 1_000);
 }
 
 // oxlint-disable-next-line max-params -- machine, record, state and its other changes

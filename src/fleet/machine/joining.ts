@@ -44,9 +44,8 @@ export async function joining(reconcile: MachineReconcile): Promise<ReconcileRes
 
 async function waitForNode(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const timeoutMs = reconcile.pool?.registrationTimeoutMs ?? Number.POSITIVE_INFINITY;
-  // Time in which the cluster could not be read does not count: the guest may not have reached it either.
-  const since = Math.max(reconcile.machine.phaseSince, reconcile.context.state.clusterStaleAt);
-  if (reconcile.context.now - since > timeoutMs) {
+  const { phaseSince } = reconcile.machine;
+  if (reconcile.elapsedWhileJoinableMs('phaseSince', phaseSince) > timeoutMs) {
     const seconds = Math.round(timeoutMs / 1_000);
     const message = `the guest was up, but its Node did not appear within ${seconds} s`;
     const error = new TimedOut('REGISTRATION_TIMED_OUT', withLastError(reconcile, message));

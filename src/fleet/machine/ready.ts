@@ -129,7 +129,7 @@ async function handleStoppedVm(
     case 'restart':
       return restart(reconcile);
     case 'replace': {
-      const leftMs = since + context.settings.lostAfterMs - context.now;
+      const leftMs = since + context.settings.lostAfterMs - context.clock.monotonic();
       if (leftMs > 0) return requeue(Math.min(leftMs, LOCK_RECHECK_MS), 'its VM is stopped');
       if (!(await mayDeleteLost(reconcile))) return DONE;
       return reconcile.move('deleting', { deletionReason: 'its VM is stopped' });
@@ -139,13 +139,13 @@ async function handleStoppedVm(
   }
 }
 
-/** Resolves with the time since which the VM has been stopped. */
+/** Resolves with the time since which the VM has been stopped, on the monotonic clock. */
 async function recordStopped(
   { context, id, machine, placement }: MachineReconcile,
   lock: string | undefined,
 ): Promise<number> {
   const { stoppedSince } = context.state;
-  const since = stoppedSince.get(id) ?? context.now;
+  const since = stoppedSince.get(id) ?? context.clock.monotonic();
   if (stoppedSince.has(id)) return since;
   stoppedSince.set(id, since);
   const { name, vmId, host } = placement;
@@ -165,11 +165,11 @@ async function restart(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { context, id } = reconcile;
   const { restarts } = context.state;
   const last = restarts.get(id);
-  const waitMs = (last?.notBefore ?? 0) - context.now;
-  // A longer one began before the wall clock was set back.
-  if (waitMs > 0 && waitMs <= MAX_BACKOFF_MS) return requeue(waitMs, 'its VM stopped again');
+  const now = context.clock.monotonic();
+  const waitMs = (last?.notBefore ?? now) - now;
+  if (waitMs > 0) return requeue(waitMs, 'its VM stopped again');
   const count = last === undefined || -waitMs > MAX_BACKOFF_MS ? 1 : last.count + 1;
-  restarts.set(id, { count, notBefore: context.now + backoffMs(count) });
+  restarts.set(id, { count, notBefore: now + backoffMs(count) });
   return startVm(reconcile);
 }
 
@@ -233,14 +233,19 @@ async function handleMissingVm(
   reconcile: MachineReconcile,
   { why, isTakenOver }: MissingVm,
 ): Promise<ReconcileResult> {
-  const { context, id, placement, machine } = reconcile;
+  const { context, id, placement } = reconcile;
   const { missingSince } = context.state;
-  // In the record too: a command that ends soon must not begin to wait anew each time.
-  const since = missingSince.get(id) ?? Math.min(machine.missingSince ?? context.now, context.now);
-  missingSince.set(id, since);
-  if (machine.missingSince === undefined && !isTakenOver)
-    await reconcile.update({ missingSince: since });
-  if (context.now - since < context.settings.lostAfterMs) return requeue(MISSING_RECHECK_MS, why);
+  const seenAt = missingSince.get(id) ?? context.clock.monotonic();
+  missingSince.set(id, seenAt);
+  // In the record too: a driver that ends soon must not begin to wait anew each time.
+  if (reconcile.machine.missingSince === undefined && !isTakenOver)
+    await reconcile.update({ missingSince: context.now });
+  const recorded = reconcile.machine.missingSince;
+  const missingMs =
+    recorded === undefined
+      ? context.clock.monotonic() - seenAt
+      : reconcile.elapsedMs('missingSince', recorded);
+  if (missingMs < context.settings.lostAfterMs) return requeue(MISSING_RECHECK_MS, why);
   const mayDelete = isTakenOver ? mayDeleteLost : mayDeleteWithoutVm;
   if (!(await mayDelete(reconcile))) return DONE;
   await reconcile.record({

@@ -76,10 +76,10 @@ export async function reconcileMachine(
   const reconcile = new MachineReconcile(context, id);
   if (!isRegionReadable(reconcile)) return requeue(RETRY_MS, 'its region cannot be read');
   try {
+    await reconcile.correctTimes();
     if (await failIfOverdue(reconcile)) return CONTINUE;
-    const leftMs = (context.state.backoffs.get(id)?.until ?? 0) - context.now;
-    // A longer one began before the wall clock was set back.
-    if (leftMs > 0 && leftMs <= MAX_BACKOFF_MS && !isDrainOverdue(reconcile)) {
+    const leftMs = (context.state.backoffs.get(id)?.until ?? 0) - context.clock.monotonic();
+    if (leftMs > 0 && !isDrainOverdue(reconcile)) {
       return requeueInBackoff(leftMs, 'back-off after an error');
     }
     return await runHandlers(reconcile);
@@ -106,7 +106,7 @@ async function failIfOverdue(reconcile: MachineReconcile): Promise<boolean> {
   const timeoutMs = reconcile.pool?.provisionTimeoutMs;
   if (!PROVISIONING.includes(phase) || placedAt === undefined || timeoutMs === undefined)
     return false;
-  if ((await provisioningMs(reconcile, placedAt)) <= timeoutMs) return false;
+  if (reconcile.elapsedWhileJoinableMs('placedAt', placedAt) <= timeoutMs) return false;
   // The Node became Ready while no driver ran, and may run pods already.
   if (findOwnNode(reconcile)?.ready === true) return false;
   // A VM that is marked ready corrects the record. One that cannot be read is checked before it is destroyed.
@@ -115,16 +115,6 @@ async function failIfOverdue(reconcile: MachineReconcile): Promise<boolean> {
   const message = withLastError(reconcile, `not ready within ${seconds} s, still ${phase}`);
   await failMachine(reconcile, new TimedOut('PROVISION_TIMED_OUT', message));
   return true;
-}
-
-/** While the cluster cannot be read, no machine can get a token or become a Node; that time does not count. */
-async function provisioningMs(reconcile: MachineReconcile, placedAt: number): Promise<number> {
-  const { context, id, pool } = reconcile;
-  const { provisioningTime, clusterStaleAt } = context.state;
-  const elapsedMs = provisioningTime.elapsedMs(id, placedAt, context.clock);
-  const corrected = provisioningTime.corrected(id, context.clock);
-  if (corrected !== undefined) await reconcile.update({ placedAt: corrected });
-  return pool?.joins === true ? Math.min(elapsedMs, context.now - clusterStaleAt) : elapsedMs;
 }
 
 function ignoreMachineError(error: unknown): void {
@@ -190,7 +180,7 @@ async function backOffMachine(
   const count = (backoffs.get(reconcile.id)?.count ?? 0) + 1;
   const maxMs = isUnreachable(error) ? MAX_UNREACHABLE_BACKOFF_MS : MAX_BACKOFF_MS;
   const delayMs = backoffMs(count, maxMs);
-  backoffs.set(reconcile.id, { until: reconcile.context.now + delayMs, count });
+  backoffs.set(reconcile.id, { until: reconcile.context.clock.monotonic() + delayMs, count });
   const { pool, placement } = reconcile.machine;
   await reconcile.context.recordOnce(reconcile.id, {
     kind: 'failed',

@@ -87,7 +87,8 @@ async function failIfUnplacedTooLong(
 ): Promise<void> {
   const { unplacedTimeoutMs } = context.settings;
   if (unplacedTimeoutMs === undefined || TEMPORARY.includes(refusal.code)) return;
-  if (context.now - machine.requestedAt < unplacedTimeoutMs) return;
+  const reconcile = new MachineReconcile(context, machine.id);
+  if (reconcile.elapsedMs('requestedAt', machine.requestedAt) < unplacedTimeoutMs) return;
   const intent = context.records.intents.find(({ id }) => id === machine.intent);
   if (intent?.requestedBy === 'minimum') return;
   const { code, message } = refusal;

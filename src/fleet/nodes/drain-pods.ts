@@ -3,7 +3,7 @@
 import { type DrainBlocker, terminatingPod } from '../../model/drain.ts';
 import { isDaemonSetPod, type Pod, podKey } from '../../model/pod.ts';
 import type { ClaimRef, Cluster, ClusterNode } from '../../ports/cluster.ts';
-import { Unreachable } from '../../ports/errors.ts';
+import { type PvescalerError, TimedOut, Unreachable } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
@@ -55,10 +55,14 @@ async function evictPod(
     const result = await cluster.evict({ namespace, name, uid }, context.writeOptions());
     return result.outcome === 'blocked' ? result : result.outcome;
   } catch (error) {
-    // The other pods could not be evicted either.
-    if (!isMachineError(error) || error instanceof Unreachable) throw error;
+    if (!isMachineError(error) || isServerError(error)) throw error;
     return { reason: error.message };
   }
+}
+
+/** The other pods could not be evicted either. */
+function isServerError(error: PvescalerError): boolean {
+  return error instanceof Unreachable || error instanceof TimedOut;
 }
 
 /**

@@ -161,8 +161,11 @@ describe('maintainNode, in a pool without join settings', () => {
 describe('maintainNode, after Proxmox moved the VM to another host', () => {
   const ZONE = 'topology.kubernetes.io/zone';
 
-  async function migrate(pool: Partial<ReturnType<typeof aJoiningPool>>) {
-    const testFleet = aJoiningTestFleet(someSettings([aJoiningPool(pool)]));
+  async function migrate(
+    pool: Partial<ReturnType<typeof aJoiningPool>>,
+    settings: Parameters<typeof someSettings>[1] = {},
+  ) {
+    const testFleet = aJoiningTestFleet(someSettings([aJoiningPool(pool)], settings));
     const { placement } = await aReadyMachine(testFleet);
     const target = placement.host === 'pve3' ? 'pve2' : 'pve3';
     testFleet.hypervisor.move(placement.vmId, target);
@@ -198,6 +201,24 @@ describe('maintainNode, after Proxmox moved the VM to another host', () => {
     testFleet.cluster.state.updateNode(name, { labels: { ...labels, [ZONE]: host } });
     await runPasses(testFleet, 3);
     expect(zone()).toBe(target);
+  });
+
+  it('leaves the zone to a cloud controller manager', async () => {
+    const { testFleet, placement, recorded } = await migrate({}, { cloudController: true });
+    expect(testFleet.cluster.state.nodes.get(placement.name)?.labels[ZONE]).toBe(placement.host);
+    expect(await recorded()).toEqual([]);
+  });
+
+  it('adds no zone to a Node without one', async () => {
+    const { testFleet, placement, zone } = await migrate({
+      placement: { ...aJoiningPool().placement, zoneOnMigration: 'update' },
+    });
+    const { [ZONE]: _zone, ...labels } =
+      testFleet.cluster.state.nodes.get(placement.name)?.labels ?? {};
+    testFleet.cluster.state.updateNode(placement.name, { labels });
+    await testFleet.clock.advance(11 * 60_000);
+    await runPasses(testFleet, 3);
+    expect(zone()).toBeUndefined();
   });
 
   it('keeps a zone that the pool sets itself', async () => {

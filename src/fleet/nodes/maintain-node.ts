@@ -44,9 +44,10 @@ async function handleMissingNode(reconcile: MachineReconcile): Promise<Reconcile
   const { context, machine } = reconcile;
   if (machine.nodeName === undefined) return DONE;
   const { nodeMissingSince, clusterStaleAt } = context.state;
-  const since = Math.max(nodeMissingSince.get(reconcile.id) ?? context.now, clusterStaleAt);
+  const now = context.clock.monotonic();
+  const since = Math.max(nodeMissingSince.get(reconcile.id) ?? now, clusterStaleAt);
   nodeMissingSince.set(reconcile.id, since);
-  if (context.now - since < context.settings.nodeLostAfterMs) return DONE;
+  if (now - since < context.settings.nodeLostAfterMs) return DONE;
   if (!(await mayDeleteLost(reconcile))) return DONE;
   const nodes = await refreshNodes(reconcile);
   if (nodes === undefined || findNode(machine, nodes, context.records.index) !== undefined) {

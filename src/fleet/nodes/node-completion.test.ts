@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { vmProviderId } from '../../model/provider-id.ts';
+import { Conflict, NotFound, Unauthorized } from '../../ports/errors.ts';
 import {
   aJoiningPool,
   aJoiningSeed,
   aJoiningTestFleet,
   aReadyMachine,
+  joiningSettings,
 } from '../testing/joining-test-fleet.ts';
 import { REGION, someSettings } from '../testing/settings.ts';
-import { aFleet, onePass, runPasses } from '../testing/test-fleet.ts';
+import { aFleet, journalReasonsIn, onePass, REASON, runPasses } from '../testing/test-fleet.ts';
 
 describe('completeNode', () => {
   it('sets the provider id of a Node whose kubelet set none', async () => {
@@ -78,7 +80,84 @@ describe('completeNode', () => {
   });
 });
 
+describe('completeNode, while others change the Node', () => {
+  it.each([
+    new Conflict('PROVIDER_ID_SET', 'another provider id'),
+    new NotFound('NODE_NOT_FOUND', 'no such node'),
+    new Conflict('NODE_CHANGED', 'changed meanwhile'),
+  ])('tries again with the next view after $code, without an error', async (error) => {
+    const testFleet = aJoiningTestFleet();
+    testFleet.cluster.failNext('declareNode', error);
+    testFleet.cluster.failNext('changeNode', error);
+    const { placement } = await aReadyMachine(testFleet);
+    const node = testFleet.cluster.state.nodes.get(placement.name);
+    expect(node).toMatchObject({ taints: [], labels: { 'node-role.kubernetes.io/worker': '' } });
+    expect(await journalReasonsIn(testFleet.store)).not.toContain(error.code);
+  });
+
+  it('records any other error and tries again', async () => {
+    const testFleet = aJoiningTestFleet();
+    const error = new Unauthorized('PERMISSION_MISSING', 'nodes is forbidden');
+    testFleet.cluster.failNext('declareNode', error);
+    await aReadyMachine(testFleet);
+    expect(await journalReasonsIn(testFleet.store)).toContain(error.code);
+  });
+
+  it('leaves the provider id to a cloud controller manager', async () => {
+    const testFleet = aJoiningTestFleet(joiningSettings({ cloudController: true }));
+    testFleet.guests.behaviour = { withoutProviderId: true };
+    const { placement, providerId } = await aReadyMachine(testFleet);
+    expect(testFleet.cluster.state.nodes.get(placement.name)?.providerId).toBe('');
+    expect(providerId).toBeUndefined();
+  });
+
+  it('leaves the provider id of a Node that waits for a cloud controller manager', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { guests, cluster, fleet } = testFleet;
+    guests.behaviour = { withoutProviderId: true, neverReady: true };
+    const settle = guests.settle.bind(guests);
+    guests.settle = () => {
+      settle();
+      for (const { name, taints } of cluster.state.nodes.values()) {
+        if (taints.some(({ key }) => key === UNINITIALIZED.key)) continue;
+        cluster.state.updateNode(name, { taints: [...taints, UNINITIALIZED] });
+      }
+    };
+    await fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 25);
+    expect([...cluster.state.nodes.values()]).toMatchObject([{ providerId: '' }]);
+  });
+});
+
+const UNINITIALIZED = {
+  key: 'node.cloudprovider.kubernetes.io/uninitialized',
+  value: 'true',
+  effect: 'NoSchedule',
+} as const;
+
 describe('recordDifferences', () => {
+  it('names labels and taints that are missing, and not the startup taint', async () => {
+    const taint = { key: 'gpu', value: 'yes', effect: 'NoSchedule' } as const;
+    const seed = aJoiningSeed({ taints: [taint] });
+    const testFleet = aJoiningTestFleet(someSettings([aJoiningPool({ seed })]));
+    testFleet.cluster.onCall = ({ method }) => {
+      const [node] = testFleet.cluster.state.nodes.values();
+      if (method !== 'changeNode' || node === undefined) return;
+      const { tier: _removed, ...labels } = node.labels;
+      const taints = node.taints.map((one) => (one.key === 'gpu' ? { ...one, value: 'no' } : one));
+      testFleet.cluster.state.updateNode(node.name, { labels, taints });
+    };
+    await aReadyMachine(testFleet);
+    const entries = await testFleet.store.journal.read();
+    expect(entries.filter(({ reason }) => reason === 'NodeDiffers')).toMatchObject([
+      {
+        message: expect.stringMatching(
+          /settings: label tier is missing, not 'small'; taint gpu:NoSchedule is missing$/,
+        ) as unknown,
+      },
+    ]);
+  });
+
   it('records once how a Node differs from its pool, and emits a warning Event', async () => {
     const testFleet = aJoiningTestFleet();
     testFleet.cluster.onCall = ({ method }) => {

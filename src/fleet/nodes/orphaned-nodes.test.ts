@@ -121,6 +121,20 @@ describe('orphaned Nodes', () => {
     expect(cluster.state.nodes.has('orphaned')).toBe(true);
   });
 
+  it('are kept when they are Ready again before a failed deletion is repeated', async () => {
+    const testFleet = { ...aJoiningTestFleet(), guests: { settle: () => undefined } };
+    const { cluster, clock } = testFleet;
+    cluster.state.putNode(anOrphanedNode());
+    await runPasses(testFleet, 2);
+    await clock.advance(6 * 60_000);
+    cluster.failNext('deleteNode', new Unreachable('KUBERNETES_UNREACHABLE', 'connection refused'));
+    await runPasses(testFleet, 1);
+    expect(cluster.calls.filter(({ method }) => method === 'deleteNode')).toHaveLength(1);
+    cluster.state.updateNode('orphaned', { ready: true });
+    await runPasses(testFleet, 5);
+    expect(cluster.state.nodes.has('orphaned')).toBe(true);
+  });
+
   it('are not deleted a second time while they are terminating', async () => {
     const testFleet = aJoiningTestFleet();
     const { cluster } = testFleet;

@@ -59,8 +59,8 @@ function hasMachine(
   node: ClusterNode,
   { region, vmId }: { readonly region: string; readonly vmId: number },
 ): boolean {
-  const reported = node.systemUuid.toLowerCase();
-  const byUuid = [reported, swapUuidBytes(reported)].flatMap((text): readonly Machine[] => {
+  const { systemUuid } = node;
+  const byUuid = [systemUuid, swapUuidBytes(systemUuid)].flatMap((text): readonly Machine[] => {
     const id = parseMachineId(text);
     const machine = id.ok ? records.find(id.value) : undefined;
     return machine === undefined ? [] : [machine];
@@ -71,9 +71,10 @@ function hasMachine(
 
 function isDue(context: ReconcileContext, { node }: OrphanedNode): boolean {
   const { orphanedSince, clusterStaleAt } = context.state;
-  const since = Math.max(orphanedSince.get(node.uid) ?? context.now, clusterStaleAt);
+  const now = context.clock.monotonic();
+  const since = Math.max(orphanedSince.get(node.uid) ?? now, clusterStaleAt);
   orphanedSince.set(node.uid, since);
-  return context.now - since >= context.settings.lostAfterMs;
+  return now - since >= context.settings.lostAfterMs;
 }
 
 function startRemoval(jobs: HostJobs, orphan: OrphanedNode): void {

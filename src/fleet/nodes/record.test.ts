@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
+import {
+  aJoiningTestFleet,
+  aReadyMachine,
+  joiningSettings,
+} from '../testing/joining-test-fleet.ts';
 import { machinesIn, REASON, runPasses } from '../testing/test-fleet.ts';
 
 describe('recordNode', () => {
@@ -17,5 +21,24 @@ describe('recordNode', () => {
     await runPasses(testFleet, 60);
     const [machine] = await machinesIn(testFleet.store);
     expect(machine).toMatchObject({ phase: 'ready', providerId: `k3s://${machine?.nodeName}` });
+  });
+
+  it('records the new uid when the Node was registered again', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement, providerId } = await aReadyMachine(testFleet);
+    testFleet.cluster.state.updateNode(placement.name, { uid: 'uid-of-the-second' });
+    await runPasses(testFleet, 2);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { nodeUid: 'uid-of-the-second', nodeName: placement.name, providerId },
+    ]);
+  });
+
+  it('keeps the known provider id while the Node has none', async () => {
+    const testFleet = aJoiningTestFleet(joiningSettings({ cloudController: true }));
+    const { placement, providerId } = await aReadyMachine(testFleet);
+    const uid = 'uid-of-the-second';
+    testFleet.cluster.state.updateNode(placement.name, { providerId: '', uid });
+    await runPasses(testFleet, 2);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ providerId, nodeUid: uid }]);
   });
 });

@@ -26,14 +26,7 @@ import type { UsageIndex } from './usage-index.ts';
 export type MachineChanges = Partial<
   Omit<
     Machine,
-    | 'id'
-    | 'phase'
-    | 'phaseSince'
-    | 'task'
-    | 'seedVolume'
-    | 'failure'
-    | 'deletionReason'
-    | 'missingSince'
+    'id' | 'phase' | 'task' | 'seedVolume' | 'failure' | 'deletionReason' | 'missingSince'
   >
 > & {
   readonly failure?: MachineFailure | undefined;

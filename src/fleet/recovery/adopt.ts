@@ -2,6 +2,7 @@
 // Adopts VMs of ours without a record: the database was lost, or a creation took effect after it was abandoned. The
 // marker on the VM has everything needed. A VM that was being deleted continues to be deleted; a VM whose machine is
 // over, or has another VM, is removed.
+import type { AddressLease } from '../../model/address-lease.ts';
 import { type Machine, mayHaveVm, parseMachineId } from '../../model/machine.ts';
 import {
   isIgnored,
@@ -18,6 +19,7 @@ import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import { DONE, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { RegionSettings } from '../context/settings.ts';
+import { unknownVmReason } from '../context/unknown-vms.ts';
 import { type AdoptedVm, adoptedMachine } from './adopted-machine.ts';
 import { mayBecomeOurs } from './incomplete-vm.ts';
 import { removeOrphanedVm } from './remove-orphaned-vm.ts';
@@ -43,9 +45,13 @@ export async function adoptVms(
     }
   }
   await jobs.settle(keys);
-  return [...context.views.values()]
+  const decided = [...context.views.values()]
     .filter((view) => decide(context, view))
     .map(({ region }) => region);
+  for (const region of context.views.keys()) {
+    if (!context.undecided.has(region)) context.state.identifiedRegions.add(region);
+  }
+  return decided;
 }
 
 function jobKey(region: string, vmId: number): string {
@@ -188,8 +194,9 @@ async function adoptVm(
   const known = context.records.find(marker.machine);
   if (known !== undefined) {
     if (context.records.index.isVmClaimed(region, config.vmId)) return DONE;
-    if (mayBeInUse(known, marker)) return 'unmanaged';
-    if (known.phase !== 'requested') {
+    const hasNoOtherVm = known.phase === 'requested' || isPlacedByOlderRecord(context, known);
+    if (!hasNoOtherVm && mayBeInUse(known, marker)) return 'unmanaged';
+    if (!hasNoOtherVm) {
       context.state.inspected.set(`${region}/${config.vmId}`, 'orphaned');
       return removeOrphanedVm(context, region, { config, marker, why: duplicateReason(known) });
     }
@@ -200,6 +207,13 @@ async function adoptVm(
   if (!hasIdentity && power === 'running') return 'unmanaged';
   await recordAdopted(context, { region, config, marker, power });
   return DONE;
+}
+
+/** Nothing has been created there: `placed` waits until the VMs of the region are identified. */
+function isPlacedByOlderRecord(context: ReconcileContext, machine: Machine): boolean {
+  const pool = context.pool(machine.pool);
+  if (machine.phase !== 'placed' || pool === undefined) return false;
+  return unknownVmReason(context, machine, pool) !== undefined;
 }
 
 /** Writes the record of a machine whose VM proves what it is. */
@@ -250,7 +264,9 @@ function deletedIfAddressHeld(
 ): Machine {
   const isNew = machine.phase === 'configuring';
   const { region = '' } = machine.placement ?? {};
-  const held = marker.addresses.map(bare).find((address) => isHeld(context, region, address));
+  const held = marker.addresses
+    .map(bare)
+    .find((address) => isHeldByOther(context, { ...marker, region, address }));
   if (held === undefined || !isNew) return machine;
   return { ...machine, phase: 'deleting', deletionReason: `another machine holds address ${held}` };
 }
@@ -263,7 +279,7 @@ async function leaseAddresses(
   const { machine, pool, vmId } = marker;
   const leasedAt = context.now;
   for (const address of marker.addresses.map(bare)) {
-    if (isHeld(context, region, address)) continue;
+    if (isHeldByOther(context, { machine, region, address })) continue;
     await context.records.leaseAddress({ address, region, pool, machine, vmId, leasedAt });
   }
 }
@@ -272,10 +288,16 @@ function bare(cidr: string): string {
   return cidr.split('/')[0] ?? cidr;
 }
 
-function isHeld(context: ReconcileContext, region: string, address: string): boolean {
-  return context.records.addresses.some(
+function isHeldByOther(
+  { records }: ReconcileContext,
+  { machine, region, address }: Pick<AddressLease, 'machine' | 'region' | 'address'>,
+): boolean {
+  return records.addresses.some(
     (lease) =>
-      lease.region === region && lease.address === address && lease.releasedAt === undefined,
+      lease.region === region &&
+      lease.address === address &&
+      lease.releasedAt === undefined &&
+      lease.machine !== machine,
   );
 }
 

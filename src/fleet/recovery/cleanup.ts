@@ -24,8 +24,9 @@ export async function removeOrphanedSeeds(
   jobs: HostJobs,
 ): Promise<void> {
   await releaseOrphanAddresses(context);
-  if (context.now - context.state.sweptAt < SWEEP_INTERVAL_MS) return;
-  context.state.sweptAt = context.now;
+  const now = context.clock.monotonic();
+  if (now - context.state.sweptAt < SWEEP_INTERVAL_MS) return;
+  context.state.sweptAt = now;
   await leaseMissingAddresses(context);
   for (const view of context.views.values()) {
     const { region } = view;
@@ -209,8 +210,9 @@ export async function collectGarbage(context: ReconcileContext): Promise<void> {
 }
 
 async function prune(context: ReconcileContext): Promise<void> {
-  if (context.now - context.state.prunedAt < PRUNE_EVERY_MS) return;
-  context.state.prunedAt = context.now;
+  const now = context.clock.monotonic();
+  if (now - context.state.prunedAt < PRUNE_EVERY_MS) return;
+  context.state.prunedAt = now;
   await context.pruneJournal({ beforeMs: context.now - JOURNAL_MS, keep: JOURNAL_KEPT });
 }
 

@@ -5,6 +5,7 @@ import { aPool, aRegion, REGION, STATIC_NETWORK, someSettings } from '../testing
 import {
   aTestFleet,
   journalReasonsIn,
+  keepRunning,
   machinesIn,
   onePass,
   phasesIn,
@@ -78,20 +79,22 @@ describe('after the wall clock was a day ahead and was set back', () => {
     expect((await testFleet.fleet.status()).pools[0]?.ready).toBe(1);
   });
 
-  it('a task that never ends blocks the deletion for the normal timeout of tasks', async () => {
+  it('a task that does not end is reported after the normal timeout of tasks, and then followed to its end', async () => {
     const testFleet = aTestFleet();
-    const { hypervisor, store, clock, fleet } = testFleet;
+    const { store, clock, fleet } = testFleet;
     await reachPhase(testFleet, 'ready');
     await aDayAhead(testFleet, async () => {
       await fleet.scaleTo('workers', 0, REASON);
       await onePass(fleet, testFleet);
     });
-    const task = hypervisor.task.bind(hypervisor);
-    hypervisor.task = (ref, options) =>
-      ref.kind === 'shutdown' ? Promise.resolve({ state: 'running' }) : task(ref, options);
+    const running = keepRunning(testFleet, 'shutdown');
     await runPasses(testFleet, 10);
-    expect(await phasesIn(store)).toEqual(['deleting']);
+    expect(await journalReasonsIn(store)).not.toContain('TaskOverdue');
     await clock.advance(16 * MINUTE_MS);
+    await runPasses(testFleet, 10);
+    expect((await journalReasonsIn(store)).filter((one) => one === 'TaskOverdue')).toHaveLength(1);
+    expect(await phasesIn(store)).toEqual(['deleting']);
+    running.end();
     await untilAtRest(fleet, testFleet, 30);
     expect(await phasesIn(store)).toEqual(['gone']);
   });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Corrects records that were written while the wall clock was ahead, once the clock has been set back.
-import type { Drain } from '../../model/drain.ts';
 import type { MachineId } from '../../model/machine.ts';
 import { limitBackoff } from '../capacity/backoff.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
@@ -12,13 +11,11 @@ interface Queue {
 }
 
 export async function correctFutureTimes(context: ReconcileContext, queue: Queue): Promise<void> {
-  context.state.correctFutureTimes(context.now);
   const machines = await correctMachines(context, queue);
   const addresses = await correctAddresses(context);
   const intents = await correctIntents(context);
-  const drains = await correctDrains(context, queue);
   for (const pool of Object.keys(context.settings.pools)) await limitBackoff(context, pool);
-  const records = machines + addresses + intents + drains;
+  const records = machines + addresses + intents;
   if (records === 0) return;
   await context.record({
     kind: 'saw',
@@ -50,22 +47,6 @@ async function correctAddresses({ records, now }: ReconcileContext): Promise<num
   );
   for (const lease of affected) await records.putReleased({ ...lease, releasedAt: now });
   return affected.length;
-}
-
-/** The time that is left for the drain stays as it was when the drain was requested. */
-async function correctDrains({ records, now }: ReconcileContext, queue: Queue): Promise<number> {
-  const isAhead = ({ requestedAt }: Drain) => correctedTime(requestedAt, now) !== requestedAt;
-  let count = 0;
-  for (const { machine } of records.drains.filter(isAhead)) {
-    const isCorrected = await queue.runExclusive(machine, async () => {
-      const drain = records.drain(machine);
-      if (drain === undefined || !isAhead(drain)) return;
-      const deadlineAt = now + drain.deadlineAt - drain.requestedAt;
-      await records.putDrain({ ...drain, requestedAt: now, stateSince: now, deadlineAt });
-    });
-    if (isCorrected) count += 1;
-  }
-  return count;
 }
 
 /** Open intents are applied in the order of their times, which must not change. */

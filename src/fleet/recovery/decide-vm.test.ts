@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { formatMarker, readMarker, withoutMarker } from '../../model/marker.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
 import { CLUSTER, REGION } from '../testing/settings.ts';
 import {
   aTestFleet,
+  journalReasonsIn,
   machinesIn,
   onePass,
   REASON,
@@ -159,6 +161,30 @@ describe('a VM that looks like a machine', () => {
     expect(await testFleet.fleet.orphans()).toMatchObject([{ what: 'VM 500' }]);
     const adopt = testFleet.fleet.planVmDecision({ kind: 'adopt', vmId: 500, pool: 'workers' });
     await expect(adopt).rejects.toMatchObject({ code: 'VM_NOT_OWNED' });
+  });
+
+  it('is adopted once, also if it is inspected while the decision is carried out', async () => {
+    const testFleet = aTestFleet();
+    const { hypervisor, fleet, clock, store } = testFleet;
+    putVm(testFleet, 1_260, { smbios1: `uuid=${aMachineId(7)}` });
+    const plan = await fleet.planVmDecision({ kind: 'adopt', vmId: 1_260, pool: 'workers' });
+    await fleet.requestVmDecision(plan);
+    const vmConfig = hypervisor.vmConfig.bind(hypervisor);
+    // Answers after the marker was written: the decision waits for one, the inspection for the other.
+    const delaysMs = [4_000, 6_000];
+    hypervisor.vmConfig = async (vm, options) => {
+      const config = await vmConfig(vm, options);
+      if (config.description?.includes('pvescaler/v1') === true) {
+        await clock.sleep(delaysMs.shift() ?? 0);
+      }
+      return config;
+    };
+    await advanceUntilSettled(clock, onePass(fleet, testFleet));
+    expect(delaysMs).toEqual([]);
+    expect(await machinesIn(store)).toMatchObject([{ id: aMachineId(7), phase: 'ready' }]);
+    const reasons = await journalReasonsIn(store);
+    expect(reasons.filter((reason) => reason === 'MachineAdopted')).toHaveLength(1);
+    expect(reasons).not.toContain('DuplicateVm');
   });
 
   it('and belongs to another cluster is neither listed, adopted nor forgotten', async () => {

@@ -10,6 +10,8 @@ import {
   checkLimits,
   type GrowthRequest,
   type Member,
+  type NodeGroup,
+  nodeGroupsOf,
   type PoolLimits,
   sortForDeletion,
 } from '../../pools/index.ts';
@@ -81,6 +83,8 @@ export interface RequestReason {
   readonly host?: HostRef | undefined;
   /** The request is refused with LostLeadership when this lease is not current any more. */
   readonly fence?: Lease | undefined;
+  /** Limits the request to this node group of the pool: its size, and only its machines. */
+  readonly nodeGroup?: string | undefined;
   /** Aborted before the intent is durable: nothing is requested. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -170,7 +174,7 @@ class Requests {
 
   resume(name: string, why: RequestReason): Promise<Accepted> {
     return this.#serialized(why, async () => {
-      const { name: pool } = this.#pool(name);
+      const { name: pool } = this.#group(name, why).pool;
       return this.#write({ ...this.#common(pool, why), kind: 'resume', machines: [] }, why);
     });
   }
@@ -178,7 +182,7 @@ class Requests {
   async #request(name: string, count: number, why: RequestReason): Promise<Accepted> {
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
     const members = this.#cache.index.limitedMembersOf(name);
-    return this.#create(this.#pool(name), { members, count }, why);
+    return this.#create(this.#group(name, why).pool, { members, count }, why);
   }
 
   async #create(
@@ -238,28 +242,21 @@ class Requests {
   }
 
   async #scaleTo(name: string, size: number, why: ScaleReason): Promise<Accepted> {
-    const pool = this.#pool(name);
+    const { pool, contains } = this.#group(name, why);
     if (!Number.isInteger(size) || size < 0) throw notACount(size);
     if (size > pool.limits.max) {
       requireWithinLimits(pool, { members: [], count: size, size: why.size ?? pool.size });
     }
-    if (size < pool.limits.min) {
-      throw new InvalidRequest(
-        'REQUEST_INVALID',
-        `pool ${name} keeps at least ${formatCount(pool.limits.min, 'machine')}`,
-        {
-          hint: `Lower limits.min of the pool in the config, and restart pvescaler serve if it runs, or scale to ${pool.limits.min}.`,
-        },
-      );
-    }
     const mayDiffer = size > 0 && this.#cache.index.membersOf(name).length > 0;
     const healthOf = mayDiffer ? await this.#readHealth(why) : undefined;
     const members = this.#existingMembers(name, healthOf);
-    if (members.length <= size) {
+    const own = members.filter((member) => contains(member.size));
+    requireMinimum(pool, members.length - own.length, size);
+    if (own.length <= size) {
       const limited = [...members, ...this.#cache.index.drainingOf(name)];
-      return this.#create(pool, { members: limited, count: size - members.length }, why);
+      return this.#create(pool, { members: limited, count: size - own.length }, why);
     }
-    const machines = this.#chooseToDelete(members, size, healthOf);
+    const machines = this.#chooseToDelete(own, size, healthOf);
     if (machines.length === 0) return NOTHING;
     if (why.drain !== undefined) return this.#writeDrain(name, machines, { ...why, ...why.drain });
     return this.#write({ ...this.#common(name, why), kind: 'delete', machines }, why);
@@ -293,9 +290,12 @@ class Requests {
   }
 
   async #cancel(name: string, count: number, why: RequestReason): Promise<Accepted> {
-    this.#pool(name);
+    const { contains } = this.#group(name, why);
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
-    const machines = sortForDeletion(this.#cache.index.membersOf(name).filter(isNotCreated))
+    const waiting = this.#cache.index
+      .membersOf(name)
+      .filter((member) => isNotCreated(member) && contains(member.size));
+    const machines = sortForDeletion(waiting)
       .slice(0, count)
       .map(({ id }) => id);
     if (machines.length === 0) return NOTHING;
@@ -341,10 +341,17 @@ class Requests {
     return Math.max(0, ...machines.map((id) => index.requested(id)?.requestedAt ?? 0));
   }
 
-  #pool(name: string): PoolLimits {
+  /** All machines of the pool, unless the request names one of its node groups. */
+  #group(
+    name: string,
+    { nodeGroup }: RequestReason,
+  ): Pick<NodeGroup<PoolLimits>, 'pool' | 'contains'> {
     const pool = this.#options.pools[name];
     if (pool === undefined) throw new NotFound('POOL_NOT_FOUND', `no pool ${name} in the config`);
-    return pool;
+    if (nodeGroup === undefined) return { pool, contains: () => true };
+    const group = nodeGroupsOf(pool).find(({ id }) => id === nodeGroup);
+    if (group !== undefined) return group;
+    throw new NotFound('POOL_NOT_FOUND', `pool ${name} has no node group ${nodeGroup}`);
   }
 }
 
@@ -355,6 +362,17 @@ function isNotCreated({ phase }: Member): boolean {
 
 function notACount(count: number): InvalidRequest {
   return new InvalidRequest('REQUEST_INVALID', `${count} is not a number of machines`);
+}
+
+function requireMinimum({ name, limits }: PoolLimits, others: number, size: number): void {
+  if (others + size >= limits.min) return;
+  throw new InvalidRequest(
+    'REQUEST_INVALID',
+    `pool ${name} keeps at least ${formatCount(limits.min, 'machine')}`,
+    {
+      hint: `Lower limits.min of the pool in the config, and restart pvescaler serve if it runs, or scale to ${limits.min - others}.`,
+    },
+  );
 }
 
 function requireWithinLimits(pool: PoolLimits, request: GrowthRequest): void {

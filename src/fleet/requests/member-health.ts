@@ -31,7 +31,7 @@ export async function readMemberHealth(
 }
 
 /** Only of ready machines: a VM that was just created may be newer than the view. */
-function isVmMissing(
+export function isVmMissing(
   { phase, placement }: Machine,
   views: ReadonlyMap<string, RegionView>,
 ): boolean | undefined {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { countOutcomes } from '../../ports/contract/store-fixture.contract.ts';
 import { NoCapacity, Unreachable } from '../../ports/errors.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aPool, REGION, someSettings } from '../testing/settings.ts';
 import {
@@ -213,6 +214,59 @@ describe('scaleTo: which machines are deleted', () => {
   });
 });
 
+describe('requests for one node group of a pool with several sizes', () => {
+  const small = { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
+  const large = { cpu: 4, memoryBytes: 8 * GIB, diskBytes: 20 * GIB };
+  const nodeGroups = [
+    { id: 'workers-small', instanceType: 'small', size: small },
+    { id: 'workers-large', instanceType: 'large', size: large },
+  ];
+  const inGroup = (nodeGroup: string) => ({ ...REASON, nodeGroup });
+
+  async function aPoolOfTwoSizes(limits: Partial<typeof LIMITS> = {}) {
+    const pool = aPool({ size: small, nodeGroups, limits: { ...LIMITS, ...limits } });
+    const testFleet = aTestFleet(someSettings([pool]));
+    await testFleet.fleet.scaleTo('workers', 2, inGroup('workers-small'));
+    await testFleet.fleet.scaleTo('workers', 1, inGroup('workers-large'));
+    await untilAtRest(testFleet.fleet, testFleet);
+    return testFleet;
+  }
+
+  async function groupsOf({ fleet }: Pick<ReturnType<typeof aTestFleet>, 'fleet'>) {
+    const [pool] = (await fleet.status()).pools;
+    return pool?.nodeGroups.map(({ name, target, ready }) => [name, target, ready]);
+  }
+
+  it('scaleTo counts, creates and deletes only machines of that group', async () => {
+    const testFleet = await aPoolOfTwoSizes();
+    expect(await groupsOf(testFleet)).toEqual([
+      ['workers-small', 2, 2],
+      ['workers-large', 1, 1],
+    ]);
+    await testFleet.fleet.scaleTo('workers', 0, inGroup('workers-small'));
+    await testFleet.fleet.scaleTo('workers', 2, inGroup('workers-large'));
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await groupsOf(testFleet)).toEqual([
+      ['workers-small', 0, 0],
+      ['workers-large', 2, 2],
+    ]);
+  });
+
+  it('scaleTo keeps the limits of the whole pool', async () => {
+    const { fleet } = await aPoolOfTwoSizes({ min: 2, max: 4 });
+    await expect(fleet.scaleTo('workers', 3, inGroup('workers-large'))).rejects.toMatchObject({
+      code: 'POOL_AT_MAXIMUM',
+    });
+    await expect(fleet.scaleTo('workers', 0, inGroup('workers-small'))).rejects.toMatchObject({
+      code: 'REQUEST_INVALID',
+      hint: expect.stringContaining('or scale to 1.'),
+    });
+    await expect(fleet.scaleTo('workers', 1, inGroup('workers-huge'))).rejects.toMatchObject({
+      code: 'POOL_NOT_FOUND',
+    });
+  });
+});
+
 describe('remove', () => {
   it('deletes each machine once, however many concurrent calls name it', async () => {
     const testFleet = aTestFleet();
@@ -355,6 +409,25 @@ describe('a machine whose VM was deleted by a person', () => {
     expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
   });
 
+  it('is not counted by a status that reads Proxmox, before any process has driven since', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    testFleet.hypervisor.state.vms.delete(machine!.placement!.vmId);
+    const counted = async (readsProxmox: boolean) =>
+      (await testFleet.fleet.status({ readsProxmox })).pools[0];
+    expect(await counted(true)).toMatchObject({ target: 1, ready: 1, missing: 1, unread: {} });
+    expect(await counted(false)).toMatchObject({ target: 2, ready: 2, missing: 0 });
+    const error = new Unreachable('PVE_UNREACHABLE', 'no route to host');
+    testFleet.hypervisor.failNext('view', error);
+    expect(await counted(true)).toMatchObject({
+      target: 2,
+      ready: 2,
+      unread: { memory: 'no route to host' },
+    });
+  });
+
   it('ends after a while, also when no process runs for that long', async () => {
     const settings = someSettings();
     const testFleet = aTestFleet(settings);
@@ -367,6 +440,23 @@ describe('a machine whose VM was deleted by a person', () => {
       await testFleet.clock.advance(settings.lostAfterMs / 3);
     }
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('ends after a while, also when commands that run for seconds are the only drivers', async () => {
+    const testFleet = aTestFleet();
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    testFleet.hypervisor.state.vms.delete(placement?.vmId ?? 0);
+    for (let command = 0; command < 2; command += 1) {
+      const finish = new AbortController();
+      const { signal } = new AbortController();
+      const driving = testFleet.fleet.runDriver({ signal, finish: finish.signal });
+      await testFleet.clock.advance(5_000);
+      finish.abort();
+      await advanceUntilSettled(testFleet.clock, driving);
+      await testFleet.clock.advance(10 * 60_000);
+    }
+    expect((await machinesIn(testFleet.store)).map(({ phase }) => phase)).not.toContain('ready');
   });
 
   it('is ready again when its VM is back', async () => {

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet's status from the records alone, without a call to Proxmox.
+// The fleet's status: from the records alone, or from the records and one reading of Proxmox.
 import type { Drain } from '../../model/drain.ts';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { LostMachines, PoolBackoff, PoolPause } from '../../model/pool.ts';
+import { type Member, nodeGroupsOf } from '../../pools/index.ts';
+import type { RegionView } from '../../ports/hypervisor.ts';
 import type { FleetOptions } from '../context/options.ts';
+import { readRegionViews } from '../context/region-views.ts';
 import { type RemovedPool, removedPools } from '../context/removed-pools.ts';
+import type { PoolSettings } from '../context/settings.ts';
 import type { RecordCache } from '../records/record-cache.ts';
+import { isVmMissing } from './member-health.ts';
 
 export interface PoolStatus {
   readonly name: string;
@@ -15,6 +20,10 @@ export interface PoolStatus {
   /** Machines that exist and are neither being drained nor deleted, plus those requested and not yet created. */
   readonly target: number;
   readonly ready: number;
+  /** One per size, if the pool has several node groups; else empty. */
+  readonly nodeGroups: readonly Pick<PoolStatus, 'name' | 'target' | 'ready'>[];
+  /** Regions that could not be read, with the reason; empty also when none was to be read. */
+  readonly unread: Readonly<Record<string, string>>;
   /** Ready machines whose VM is gone. They are neither in `ready` nor in `target`. */
   readonly missing: number;
   readonly failed: number;
@@ -38,30 +47,65 @@ export interface FleetStatus {
   readonly driver: string | undefined;
 }
 
-function isVmMissing({ phase, missingSince }: Machine): boolean {
-  return phase === 'ready' && missingSince !== undefined;
+export interface StatusOptions {
+  /** Reads Proxmox too: a VM that was deleted since the last driver ran is then known to be missing. */
+  readonly readsProxmox?: boolean;
+}
+
+/** A person waits for the result. */
+const MAX_READ_MS = 10_000;
+
+const NOT_READ = { views: new Map<string, RegionView>(), stale: {} };
+
+function countGroups(pool: PoolSettings, members: readonly Member[]): PoolStatus['nodeGroups'] {
+  if (pool.nodeGroups.length === 0) return [];
+  return nodeGroupsOf(pool).map(({ id, contains }) => {
+    const own = members.filter(({ size }) => contains(size));
+    const ready = own.filter(({ phase }) => phase === 'ready').length;
+    return { name: id, target: own.length, ready };
+  });
+}
+
+/** A reading decides; without one the record of the last driver. */
+function isMissingIn(machine: Machine, views: ReadonlyMap<string, RegionView>): boolean {
+  const isRecorded = machine.phase === 'ready' && machine.missingSince !== undefined;
+  return isVmMissing(machine, views) ?? isRecorded;
 }
 
 export async function readStatus(
-  { store, clock, settings }: FleetOptions,
+  options: FleetOptions,
   cache: RecordCache,
+  { readsProxmox = false }: StatusOptions = {},
 ): Promise<FleetStatus> {
+  const { store, clock, settings } = options;
+  const { views, stale } = readsProxmox ? await readRegionViews(options, MAX_READ_MS) : NOT_READ;
   await cache.refresh();
+  const isMissing = (machine: Machine) => isMissingIn(machine, views);
   const machines = cache.machines.all();
   const lease = await store.leases.read(RECONCILE_LEASE);
   const now = clock.now();
-  const pools = Object.values(settings.pools).map(({ name, limits }): PoolStatus => {
+  const pools = Object.values(settings.pools).map((pool): PoolStatus => {
+    const { name, limits } = pool;
     const own = cache.index.machinesOf(name);
     const count = (phase: Machine['phase']) => own.filter((one) => one.phase === phase).length;
-    const missing = own.filter(isVmMissing).length;
+    const isPresent = ({ id }: Pick<Machine, 'id'>) => {
+      const machine = cache.machines.get(id);
+      return machine === undefined || !isMissing(machine);
+    };
+    const members = cache.index.membersOf(name).filter(isPresent);
+    const missing = own.filter(isMissing).length;
     const { backoff, lost, pause } = cache.pools.get(name) ?? {};
     const heldBack = lost?.machines.filter((id) => cache.machines.get(id)?.phase === 'ready') ?? [];
     return {
       name,
       ...limits,
-      target: cache.index.membersOf(name).length - missing,
+      target: members.length,
       ready: count('ready') - missing,
+      nodeGroups: countGroups(pool, members),
       missing,
+      unread: Object.fromEntries(
+        Object.entries(stale).filter(([region]) => pool.regions.includes(region)),
+      ),
       failed: count('failed'),
       deleting: count('deleting') + count('draining'),
       backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fleet on fakes and virtual time. Tests run its reconcile passes one by one, one second apart.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
-import type { Machine, Phase } from '../../model/machine.ts';
+import type { Machine, Phase, TaskKind } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import type { Cluster } from '../../ports/cluster.ts';
 import { Unreachable } from '../../ports/errors.ts';
@@ -159,6 +159,21 @@ export async function anUnrecordedClone(
   return {
     end: () => {
       isEnded = true;
+    },
+  };
+}
+
+/** Tasks of this kind are reported as running until `end` is called. */
+export function keepRunning(
+  { hypervisor }: TestFleet,
+  kind: TaskKind,
+): { readonly end: () => void } {
+  const task = hypervisor.task.bind(hypervisor);
+  hypervisor.task = (ref, options) =>
+    ref.kind === kind ? Promise.resolve({ state: 'running' }) : task(ref, options);
+  return {
+    end: () => {
+      hypervisor.task = task;
     },
   };
 }

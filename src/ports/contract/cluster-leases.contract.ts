@@ -42,6 +42,23 @@ export function clusterLeasesContract(open: OpenCluster): void {
     );
 
     it(
+      'can be acquired immediately from a holder that is known to have ended, and from no other',
+      withCluster(open, async ({ cluster, peer }) => {
+        const first = await acquire(cluster, 'a');
+        const other = await peer();
+        const request = { name: NAME, holder: 'b', durationMs: 60_000 };
+        const wrong = other.acquireLease({ ...request, ended: { holder: 'c', unsettledMs: 0 } });
+        expect(await rejectionCode(wrong)).toBe('LEASE_HELD');
+        const second = await other.acquireLease({
+          ...request,
+          ended: { holder: 'a', unsettledMs: 7 },
+        });
+        expect(second).toMatchObject({ holder: 'b', token: first.token + 1, unsettledMs: 7 });
+        expect(await rejectionCode(cluster.renewLease(first, 60_000))).toBe('LEASE_LOST');
+      }),
+    );
+
+    it(
       'can be acquired only after this process has seen them unchanged for their whole duration',
       withCluster(open, async ({ cluster, peer, advance }) => {
         const first = await acquire(cluster, 'a');

@@ -103,6 +103,19 @@ export function leasesContract(open: OpenStore): void {
     );
 
     it(
+      'pass immediately from a holder that is known to have ended, and from no other',
+      withStore(open, async ({ store }) => {
+        const first = await acquire(store, 'a');
+        const request = { name: NAME, holder: 'b', durationMs: 1_000 };
+        const other = store.leases.acquire({ ...request, endedHolder: 'c' });
+        expect(await rejectionCode(other)).toBe('LEASE_HELD');
+        const second = await store.leases.acquire({ ...request, endedHolder: 'a' });
+        expect(second).toMatchObject({ holder: 'b', token: first.token + 1 });
+        expect(await rejectionCode(store.leases.renew(first, 1_000))).toBe('LEASE_LOST');
+      }),
+    );
+
+    it(
       'are renewed from now with the same token',
       withStore(open, async ({ store, clock }) => {
         const lease = await acquire(store, 'a');
@@ -145,6 +158,16 @@ export function leasesContract(open: OpenStore): void {
         expect(read).toMatchObject({ holder: 'a', token: first.token, releasedAt: clock.now() });
         expect(read?.expiresAt).toBeLessThanOrEqual(clock.now());
         expect((await acquire(store, 'b')).token).toBe(first.token + 1);
+      }),
+    );
+
+    it(
+      'that are released after they have expired count as released when they expired',
+      withStore(open, async ({ store, clock }) => {
+        const { expiresAt, ...lease } = await acquire(store, 'a');
+        await clock.advance(60_000);
+        await store.leases.release({ ...lease, expiresAt });
+        expect(await store.leases.read(NAME)).toMatchObject({ releasedAt: expiresAt });
       }),
     );
 

@@ -279,7 +279,8 @@ class ModelComparison {
     await this.#store.leases.release(lease);
     const { lease: held } = this.#model;
     if (held?.token !== lease.token || held.expiresAt === 0) return;
-    this.#model.lease = { ...lease, expiresAt: 0, releasedAt: this.#clock.now() };
+    const releasedAt = Math.min(this.#clock.now(), held.expiresAt);
+    this.#model.lease = { ...lease, expiresAt: 0, releasedAt };
   }
 
   async #append(message: string, when: number): Promise<void> {

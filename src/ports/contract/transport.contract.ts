@@ -218,6 +218,20 @@ export function transportContract(name: string, make: () => Promise<TransportUnd
       }
     });
 
+    it('sends nothing when the request may no longer be sent', async () => {
+      const calls: string[] = [];
+      const base = await under.serve(({ method }) => {
+        calls.push(method);
+        return { status: 200 };
+      });
+      await expect(get(base, { method: 'POST', maySend: () => false })).rejects.toMatchObject({
+        code: 'CANCELLED',
+        facts: { requestSent: false },
+      });
+      await get(base, { maySend: () => true });
+      expect(calls).toEqual(['GET']);
+    });
+
     it('rejects with Cancelled when the signal aborts, before or during the wait', async () => {
       const { base, received } = await serveNothing();
       const abort = new AbortController();

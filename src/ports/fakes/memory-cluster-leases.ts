@@ -27,9 +27,10 @@ export class MemoryClusterLeases {
     this.#clock = clock;
   }
 
-  acquire({ name, holder, durationMs }: ClusterLeaseRequest): AcquiredLease {
+  acquire({ name, holder, durationMs, ended }: ClusterLeaseRequest): AcquiredLease {
     const current = this.#state.leases.get(name);
-    const unsettledMs = this.#assertFree(name, current, holder);
+    const hasEnded = ended !== undefined && current?.holder === ended.holder;
+    const unsettledMs = hasEnded ? ended.unsettledMs : this.#assertFree(name, current, holder);
     this.#unsettled.set(name, unsettledMs);
     this.#observed.delete(name);
     const token = (current?.token ?? 0) + 1;

@@ -144,10 +144,11 @@ export class MemoryStoreState {
     return this.#leases.get(name);
   }
 
-  acquire({ name, holder, durationMs }: LeaseRequest): Lease {
+  acquire({ name, holder, durationMs, endedHolder }: LeaseRequest): Lease {
     const last = this.#leases.get(name);
     const now = this.#now();
-    if (last !== undefined && last.holder !== holder && isLeaseValid(last, now)) {
+    const isFree = last === undefined || last.holder === holder || last.holder === endedHolder;
+    if (!isFree && isLeaseValid(last, now)) {
       throw new Conflict('LEASE_HELD', `lease ${name} is held by ${last.holder}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });
@@ -169,7 +170,8 @@ export class MemoryStoreState {
   release(lease: Lease): boolean {
     const current = this.#current(lease);
     if (current === undefined || current.expiresAt === 0) return false;
-    this.#putLease({ ...current, expiresAt: 0, releasedAt: this.#now() });
+    const releasedAt = Math.min(this.#now(), current.expiresAt);
+    this.#putLease({ ...current, expiresAt: 0, releasedAt });
     return true;
   }
 

@@ -69,7 +69,7 @@ export function aDrain(overrides: Partial<Drain> = {}): Drain {
     requestedBy: 'cli',
     reason: 'the node is idle',
     requestedAt: 1_000,
-    deadlineAt: 601_000,
+    timeoutMs: 600_000,
     isCordonedByDrain: false,
     blockedBy: [],
     ...overrides,

@@ -45,7 +45,7 @@ export class ScriptedTransport implements Transport {
   }
 
   async request(request: TransportRequest): Promise<TransportResponse> {
-    if (request.signal?.aborted === true) throw cancelled(false);
+    if (isRefused(request)) throw cancelled(false);
     const limit = new ExchangeLimit(request, this.#clock);
     const recorded = await record(request, limit.abandoned);
     this.requests.push(recorded);
@@ -70,6 +70,10 @@ export class ScriptedTransport implements Transport {
     this.closed = true;
     return Promise.resolve();
   }
+}
+
+function isRefused({ signal, maySend }: TransportRequest): boolean {
+  return signal?.aborted === true || maySend?.() === false;
 }
 
 /** Rejects the steps of an exchange when its time limit expires or its signal aborts. */

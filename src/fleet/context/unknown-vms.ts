@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The database may have been restored from a backup while no driver ran: a machine that the records only request may
+// have a VM already, whose marker names it. It gets no second VM until every VM in the regions of its pool has been
+// identified once. A machine that was requested after the last driver of these records had ended cannot have a VM, so it
+// is placed also while a host is down.
+import type { Machine } from '../../model/machine.ts';
+import type { Records } from '../records/records.ts';
+import type { WriteAuthority } from './driver-lease.ts';
+import type { DriverState } from './driver-state.ts';
+import type { ReconcileContext } from './reconcile-context.ts';
+import type { PoolSettings } from './settings.ts';
+
+const FIRST_TOKEN = 1;
+
+/** Machines without a VM in the records that an earlier driver may have created. */
+export function requestedBefore(
+  { index, intents }: Records,
+  { authority, state }: { readonly authority: WriteAuthority; readonly state: DriverState },
+): ReadonlySet<string> {
+  if (authority.lease.token === FIRST_TOKEN) return new Set();
+  const requested = index.inPhase('requested', 'placed').map(({ id }) => id);
+  const open = intents.filter(
+    (intent) =>
+      intent.kind === 'create' &&
+      intent.state === 'open' &&
+      intent.requestedAt <= state.previousEndedAt,
+  );
+  return new Set([...requested, ...open.flatMap(({ machines }) => machines)]);
+}
+
+/** Why the machine may have a VM that its record does not name; undefined if it has none. */
+export function unknownVmReason(
+  { state, unreadVms }: ReconcileContext,
+  { id }: Pick<Machine, 'id'>,
+  { regions }: Pick<PoolSettings, 'regions'>,
+): string | undefined {
+  if (state.requestedBefore?.has(id) !== true) return undefined;
+  const region = regions.find((name) => !state.identifiedRegions.has(name));
+  if (region === undefined) return undefined;
+  const vm = unreadVms.get(region);
+  const what = vm === undefined ? `region ${region}` : `VM ${vm.vmId} on host ${vm.host}`;
+  return `${what} cannot be read since the driver started, and the machine may have a VM there`;
+}
