@@ -8,6 +8,7 @@ import manifest from '../package.json' with { type: 'json' };
 import { type CliContext, type ProxmoxSimOptions, runCli } from './cli/index.ts';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
 import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
+import type { ConnectionSource, OpenTransport, SecretReader } from './kubernetes/index.ts';
 import { InvalidConfig, StoreUnusable, UnsupportedVersion } from './ports/errors.ts';
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
@@ -80,16 +81,73 @@ async function openStore(path: string): Promise<OpenedStore> {
   });
 }
 
-async function readSecret(source: SecretSource): Promise<ResolvedSecret> {
+async function readSecret(
+  source: SecretSource,
+  cluster: Config['cluster'],
+): Promise<ResolvedSecret> {
   const { resolveSecret } = await import('./config/index.ts');
+  const reader = source.kind === 'kubernetes' ? await secretReader(cluster) : undefined;
   return resolveSecret(source, {
     environment: process.env,
     readFile: (path) => systemFiles.readWithMode(path),
+    ...(reader !== undefined && { readKubernetesSecret: (ref) => reader.read(ref) }),
   });
 }
 
+/** One per cluster, because it caches what it has read. */
+const secretReaders = new Map<string, Promise<SecretReader | undefined>>();
+
+function secretReader(cluster: Config['cluster']): Promise<SecretReader | undefined> {
+  const id = JSON.stringify([cluster.kubeconfigPath, cluster.context]);
+  const known = secretReaders.get(id) ?? openSecretReader(cluster);
+  secretReaders.set(id, known);
+  // A kubeconfig that could not be read may be there at the next attempt.
+  known.catch(() => secretReaders.delete(id));
+  return known;
+}
+
+async function openSecretReader(cluster: Config['cluster']): Promise<SecretReader | undefined> {
+  const kubernetes = await import('./kubernetes/index.ts');
+  const source = await findKubernetes(cluster);
+  if (source === undefined) return undefined;
+  return kubernetes.openSecretReader({
+    source,
+    runProgram,
+    openTransport: openKubernetesTransport,
+    clock: systemClock,
+  });
+}
+
+async function findKubernetes(cluster: Config['cluster']): Promise<ConnectionSource | undefined> {
+  const { findConnectionSource } = await import('./kubernetes/index.ts');
+  return findConnectionSource({
+    kubeconfigPath: cluster.kubeconfigPath,
+    context: cluster.context,
+    environment: process.env,
+    homeFolder: homedir(),
+    pathDelimiter: delimiter,
+    fileExists: (path) => systemFiles.exists(path),
+  });
+}
+
+const openKubernetesTransport: OpenTransport = ({ caPem, isInsecure, serverName, client }) =>
+  openHttpTransport({
+    unreachable: 'KUBERNETES_UNREACHABLE',
+    tls: isInsecure
+      ? { kind: 'insecure', ...(client !== undefined && { client }) }
+      : {
+          kind: 'verify',
+          ...(caPem !== undefined && { caPem }),
+          ...(client !== undefined && { client }),
+          ...(serverName !== undefined && { serverName }),
+        },
+  });
+
 /** Secrets are read again for each use, so that a rotated one is picked up. */
-async function createCredentials(login: RegionConfig['login']): Promise<Credentials> {
+async function createCredentials(
+  login: RegionConfig['login'],
+  cluster: Config['cluster'],
+): Promise<Credentials> {
   if (login.kind === 'none') {
     throw new UnsupportedVersion(
       'FEATURE_NOT_THERE',
@@ -99,7 +157,8 @@ async function createCredentials(login: RegionConfig['login']): Promise<Credenti
       },
     );
   }
-  const reveal = (source: SecretSource) => async () => (await readSecret(source)).secret.reveal();
+  const reveal = (source: SecretSource) => async () =>
+    (await readSecret(source, cluster)).secret.reveal();
   if (login.kind === 'password') {
     return { kind: 'password', user: login.user, password: reveal(login.password) };
   }
@@ -124,12 +183,12 @@ async function readTls(tls: RegionConfig['tls']): Promise<TransportTls> {
   return { kind: 'verify', caPem };
 }
 
-async function connectProxmox(region: RegionConfig, { fence, meters }: ConnectOptions) {
+async function connectProxmox(region: RegionConfig, { fence, cluster, meters }: ConnectOptions) {
   const { createProxmoxHypervisor } = await import('./proxmox/index.ts');
   const { endpoints, login, tls, requestTimeoutMs } = region;
-  const credentials = await createCredentials(login);
+  const credentials = await createCredentials(login, cluster);
   const secret = login.kind === 'token' ? login.secret : undefined;
-  const warnings = secret === undefined ? [] : (await readSecret(secret)).warnings;
+  const warnings = secret === undefined ? [] : (await readSecret(secret, cluster)).warnings;
   const direct = fencedTransport(await openHttpTransport({ tls: await readTls(tls) }), fence);
   const hypervisor = createProxmoxHypervisor({
     region: region.name,
@@ -148,31 +207,13 @@ async function connectKubernetes(
   cluster: Config['cluster'],
   { meters, onBackgroundError, watch }: ConnectOptions,
 ): Promise<ConnectedCluster | undefined> {
-  const { findConnectionSource, openKubernetesCluster } = await import('./kubernetes/index.ts');
-  const source = await findConnectionSource({
-    kubeconfigPath: cluster.kubeconfigPath,
-    context: cluster.context,
-    environment: process.env,
-    homeFolder: homedir(),
-    pathDelimiter: delimiter,
-    fileExists: (path) => systemFiles.exists(path),
-  });
+  const { openKubernetesCluster } = await import('./kubernetes/index.ts');
+  const source = await findKubernetes(cluster);
   if (source === undefined) return undefined;
   const opened = await openKubernetesCluster({
     source,
     runProgram,
-    openTransport: ({ caPem, isInsecure, serverName, client }) =>
-      openHttpTransport({
-        unreachable: 'KUBERNETES_UNREACHABLE',
-        tls: isInsecure
-          ? { kind: 'insecure', ...(client !== undefined && { client }) }
-          : {
-              kind: 'verify',
-              ...(caPem !== undefined && { caPem }),
-              ...(client !== undefined && { client }),
-              ...(serverName !== undefined && { serverName }),
-            },
-      }),
+    openTransport: openKubernetesTransport,
     clock: systemClock,
     random: systemRandom,
     namespace: cluster.namespace,
@@ -301,8 +342,8 @@ function createContext(): CliContext {
       startFrontEnd,
       openTelemetry,
       startHealthServer,
-      async readSecret(source) {
-        const { secret, warnings } = await readSecret(source);
+      async readSecret(source, cluster) {
+        const { secret, warnings } = await readSecret(source, cluster);
         return { value: secret.reveal(), warnings };
       },
       readUrl,

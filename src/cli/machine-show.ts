@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import { formatAge } from '../model/format-text.ts';
-import type { Machine } from '../model/machine.ts';
+import { addressesOf, type Machine } from '../model/machine.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
@@ -54,7 +54,7 @@ function render(machine: Machine, journal: readonly JournalRecord[], now: number
     ['region', placement?.region],
     ['host', placement?.host],
     ['vm', placement === undefined ? undefined : String(placement.vmId)],
-    ['addresses', placement?.addresses.join(', ')],
+    ['addresses', addressesOf(machine).join(', ')],
     ['node', machine.nodeName],
     ['provider id', machine.providerId],
     ['seed', machine.seedVolume],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import { formatAge } from '../model/format-text.ts';
-import { isPhaseSettled, type Machine } from '../model/machine.ts';
+import { addressesOf, isPhaseSettled, type Machine } from '../model/machine.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
@@ -91,17 +91,20 @@ function render(
 }
 
 function renderTable(machines: readonly Machine[], errors: Errors, now: number): string {
-  const rows = machines.map(({ id, pool, phase, phaseSince, placement, failure }) => [
-    placement?.name ?? '-',
-    pool,
-    phase,
-    formatAge(now - phaseSince),
-    placement?.host ?? '-',
-    placement === undefined ? '-' : String(placement.vmId),
-    placement?.addresses.join(',') ?? '',
-    failure?.message ?? errors.get(id) ?? '',
-    id,
-  ]);
+  const rows = machines.map((machine) => {
+    const { id, pool, phase, phaseSince, placement, failure } = machine;
+    return [
+      placement?.name ?? '-',
+      pool,
+      phase,
+      formatAge(now - phaseSince),
+      placement?.host ?? '-',
+      placement === undefined ? '-' : String(placement.vmId),
+      addressesOf(machine).join(','),
+      failure?.message ?? errors.get(id) ?? '',
+      id,
+    ];
+  });
   const head = ['NAME', 'POOL', 'PHASE', 'SINCE', 'HOST', 'VM', 'ADDRESS', 'REASON', 'ID'];
   return formatTable([head, ...rows]);
 }

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { KubernetesCluster, type KubernetesClusterOptions } from './cluster.ts';
+import { ApiClient } from './api-client.ts';
+import {
+  DEFAULT_REQUEST_TIMEOUT_MS,
+  KubernetesCluster,
+  type KubernetesClusterOptions,
+} from './cluster.ts';
 import { AuthenticatedTransport } from './connection/authenticated-transport.ts';
 import type { ConnectionSource, OpenTransport } from './connection/connection.ts';
 import type { RunProgram } from './connection/exec-plugin.ts';
+import { SecretReader } from './secret-reader.ts';
 
 export { MANAGED_BY_LABEL } from './bootstrap-tokens.ts';
 export {
@@ -12,6 +18,7 @@ export {
 export type { ConnectionSource, ConnectionTls, OpenTransport } from './connection/connection.ts';
 export { findConnectionSource } from './connection/find-source.ts';
 export { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
+export type { SecretReader } from './secret-reader.ts';
 
 interface OpenClusterOptions
   extends Omit<KubernetesClusterOptions, 'transport' | 'server' | 'caPem'> {
@@ -31,6 +38,26 @@ export async function openKubernetesCluster(
   const transport = new AuthenticatedTransport(connection, openTransport);
   const { server, caPem } = connection;
   return new KubernetesCluster({ ...rest, transport, server, caPem });
+}
+
+interface SecretReaderOptions
+  extends Pick<OpenClusterOptions, 'source' | 'openTransport' | 'runProgram' | 'clock'> {}
+
+/** Opens a connection for each read: reads are rare, and no watch is needed. */
+export function openSecretReader(options: SecretReaderOptions): SecretReader {
+  const { source, openTransport, runProgram = refuseToRun, clock } = options;
+  return new SecretReader(async (work) => {
+    const { loadConnection } = await import('./connection/load-connection.ts');
+    const connection = await loadConnection(source, { clock, runProgram });
+    const transport = new AuthenticatedTransport(connection, openTransport);
+    const { server } = connection;
+    const requestTimeoutMs = DEFAULT_REQUEST_TIMEOUT_MS;
+    try {
+      return await work(new ApiClient({ transport, server, clock, requestTimeoutMs }));
+    } finally {
+      await transport.close();
+    }
+  }, clock);
 }
 
 function refuseToRun(): Promise<never> {

@@ -146,6 +146,8 @@ export interface Machine {
   /** Set once configured. From then on the SMBIOS UUID is part of the proof of ownership. */
   readonly configured?: boolean;
   readonly task?: TaskInProgress;
+  /** With DHCP: the addresses that the guest agent reported once the machine was ready, in CIDR form. */
+  readonly guestAddresses?: readonly string[];
   /** Volume id of the seed ISO while it exists. */
   readonly seedVolume?: string;
   /** Set once the Node exists: its name and its spec.providerID, verbatim. */
@@ -190,4 +192,10 @@ function isMachineId(text: string): text is MachineId {
 /** The part of the id that ends default machine names: short enough to read, long enough to avoid collisions. */
 export function shortMachineId(id: MachineId): string {
   return id.slice(0, 8);
+}
+
+/** Static addresses, or those that its guest has by DHCP, as far as they are known. */
+export function addressesOf({ placement, guestAddresses = [] }: Machine): readonly string[] {
+  const fixed = placement?.addresses ?? [];
+  return fixed.length > 0 ? fixed : guestAddresses;
 }

@@ -141,6 +141,7 @@ const machine = object<Machine>({
       startedAt: number,
     }),
   ),
+  guestAddresses: optional(array(string)),
   seedVolume: optional(string),
   nodeName: optional(string),
   nodeUid: optional(string),

@@ -13,6 +13,7 @@ import type {
   VmState,
 } from '../ports/hypervisor.ts';
 import type { ApiClient, ApiRequest } from './api-client.ts';
+import type { NeededPrivilege } from './explain-refusal.ts';
 import { rejectAsNotSent } from './retry.ts';
 import { computeSpecChange } from './spec-change.ts';
 import { parseStartedTask } from './upid.ts';
@@ -106,7 +107,7 @@ export class Vms {
       operation: `create VM ${order.vmId} on ${order.host}`,
       form: formatCreateParameters(order),
       host: order.host,
-      needs: [{ privilege: 'VM.Allocate', path: `/vms/${order.vmId}` }],
+      needs: [allocatePrivilege(order)],
       facts: { vmId: order.vmId },
       signal: options.signal,
     });
@@ -131,6 +132,10 @@ export class Vms {
           pool: order.resourcePool,
         },
         host,
+        needs: [
+          { privilege: 'VM.Clone', path: `/vms/${order.source.vmId}` },
+          allocatePrivilege(order),
+        ],
         facts: { vmId: order.vmId, sourceVmId: order.source.vmId },
         signal: options.signal,
       });
@@ -308,6 +313,15 @@ function configChanged({ vmId }: VmRef): Conflict {
       facts: { vmId, requestSent: false },
     },
   );
+}
+
+/** A VM that is created in a resource pool needs the privilege on that pool or on its own path. */
+function allocatePrivilege({
+  vmId,
+  resourcePool,
+}: Pick<CreateVmOrder, 'vmId' | 'resourcePool'>): NeededPrivilege {
+  const path = resourcePool === undefined ? `/vms/${vmId}` : `/pool/${resourcePool}`;
+  return { privilege: 'VM.Allocate', path };
 }
 
 function templateNotFound(order: CloneVmOrder, cause: PvescalerError): NotFound {

@@ -8,13 +8,7 @@ import { countAllowed } from '../pools/index.ts';
 import type { PlannedMachine } from '../scheduling/index.ts';
 import { judgeNewMachines, type PoolPauseRequest } from './breaker.ts';
 import { type Cause, describePods, describeSize, describeUnplaced } from './describe.ts';
-import {
-  findPlaceRefusal,
-  isMember,
-  isStaying,
-  REGION_LABEL,
-  ZONE_LABEL,
-} from './expected-nodes.ts';
+import { findPlaceRefusal, isMember, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput, ScalingMachine } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
@@ -29,7 +23,7 @@ import type {
 } from './plan.ts';
 import { hostKey, type PoolState, poolStates, sizeOfCapacity } from './pool-offers.ts';
 import { type ScaleDown, scaleDown } from './scale-down.ts';
-import { comparePods, podsOfMachine, type ScaleUp, scaleUp } from './scale-up.ts';
+import { comparePods, isHostRelevant, podsOfMachine, type ScaleUp, scaleUp } from './scale-up.ts';
 import { digestOf } from './snapshot-digest.ts';
 
 export function decide(observed: ScalingInput): Decision {
@@ -150,18 +144,6 @@ function createStep(
 /** Sizes without a name are numbered. */
 function isNamed({ size }: PlannedMachine): boolean {
   return size.name !== '' && !/^\d+$/.test(size.name);
-}
-
-const HOST_LABELS: ReadonlySet<string> = new Set([ZONE_LABEL, REGION_LABEL]);
-
-/** Whether the pod decides about the host: it is spread over hosts, tied to one, or has volumes there. */
-function isHostRelevant(pod: Pod): boolean {
-  const terms = [...pod.affinity, ...pod.antiAffinity, ...pod.spread];
-  if (terms.some(({ topologyKey }) => HOST_LABELS.has(topologyKey))) return true;
-  if (pod.volumes.length > 0) return true;
-  if (Object.keys(pod.nodeSelector).some((label) => HOST_LABELS.has(label))) return true;
-  const required = pod.nodeAffinity?.terms.flatMap(({ requirements }) => requirements) ?? [];
-  return required.some(({ key }) => HOST_LABELS.has(key));
 }
 
 /** The fleet keeps `limits.min`; a schedule may require more. */

@@ -55,7 +55,8 @@ export function findPlaceRefusal(
 export function findExpectedNodes(input: ScalingInput): readonly ExpectedNode[] {
   const nodes = new NodeTemplates(input);
   return input.machines.flatMap((machine) => {
-    if (!isStaying(machine) || isReady(machine)) return [];
+    // A ready machine without a Node has lost it, and gets it back or is replaced.
+    if (!isStaying(machine) || machine.phase === 'ready') return [];
     if (findPlaceRefusal(machine, input) !== undefined) return [];
     const node = nodes.nodeOf(machine);
     return node === undefined ? [] : [{ machine, node }];

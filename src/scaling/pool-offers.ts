@@ -9,6 +9,7 @@ import type { DomainOffer, Limits, PoolOffer, SizeOffer, SizeRange } from '../sc
 import { type EffectiveLimits, effectiveLimits } from './effective-limits.ts';
 import { isMember, sizedTemplate, sizeLabels, topologyLabels } from './expected-nodes.ts';
 import type { HostCapacity, ScalingHost, ScalingInput, ScalingPool } from './input.ts';
+import type { MergedHosts } from './merged-hosts.ts';
 import type { Facts, RefusalCode } from './plan.ts';
 
 /** Why a pool may not grow now, whatever the pods are. */
@@ -140,19 +141,24 @@ export function hostLimitKey(pool: string, domain: string): string {
 export function poolOffers(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
-  hostLimits: HostLimits = new Map(),
+  hosts: { readonly limits: HostLimits } | { readonly merged: MergedHosts },
 ): readonly PoolOffer[] {
   const order = poolOrder(input);
   return input.pools.flatMap(({ config }) => {
     const state = states.get(config.name);
-    return state === undefined ? [] : [poolOffer(input, state, { order, hostLimits })];
+    if (state === undefined) return [];
+    const domains =
+      'merged' in hosts
+        ? hosts.merged.domainsOf(config.name).map((name) => ({ name, labels: {} }))
+        : domainsOf(input, state, hosts.limits);
+    return [poolOffer(input, state, { order, domains })];
   });
 }
 
 function poolOffer(
   input: ScalingInput,
   state: PoolState,
-  { order, hostLimits }: { readonly order: PoolOrder; readonly hostLimits: HostLimits },
+  { order, domains }: { readonly order: PoolOrder; readonly domains: readonly DomainOffer[] },
 ): PoolOffer {
   const { config } = state.pool;
   const { settings } = input;
@@ -167,7 +173,7 @@ function poolOffer(
         : { ...labels, ...ownTypeLabel(config.labels) },
     taints: template.taints,
     sizes: config.sizes.kind === 'span' ? rangeOf(state.pool, input) : sizesOf(state.pool, input),
-    domains: domainsOf(input, state, hostLimits),
+    domains: domains.length > 0 ? domains : [WITHOUT_HOST],
     limits: limitsOf(state),
     priority: order(config.name),
     memoryOverheadBytes: config.memoryOverheadBytes,
@@ -288,14 +294,13 @@ function declaredFeatures({ machines, snapshot }: ScalingInput, pool: string): r
   return known?.declaredFeatures ?? [];
 }
 
-/** A pool without a host that it may use still has a domain, so that pods get reasons. */
 function domainsOf(
   { hosts }: ScalingInput,
   { pool }: PoolState,
   hostLimits: HostLimits,
 ): readonly DomainOffer[] {
   const { config } = pool;
-  const usable = hosts.flatMap((host) => {
+  return hosts.flatMap((host) => {
     const capacity = host.pools[config.name];
     if (capacity === undefined || capacity.refusal !== undefined) return [];
     const name = hostKey(host);
@@ -308,11 +313,13 @@ function domainsOf(
       },
     ];
   });
-  return usable.length > 0 ? usable : [{ name: NO_HOST, labels: {}, limits: { machines: 0 } }];
 }
 
 /** The domain of a pool that has no host. */
 export const NO_HOST = '';
+
+/** A pool without a host that it may use still has a domain, so that pods get reasons. */
+const WITHOUT_HOST: DomainOffer = { name: NO_HOST, labels: {}, limits: { machines: 0 } };
 
 export function capacityLimits({ cpus, memoryBytes, diskBytes }: HostCapacity): Limits {
   return {

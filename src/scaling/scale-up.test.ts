@@ -80,6 +80,21 @@ describe('scale-up', () => {
     expect(decide(input).plan.steps).toEqual([]);
   });
 
+  it('does not count a ready machine whose Node is gone', () => {
+    const input = anInput({ machines: [aScalingMachine({ phase: 'ready' })], pods: pods(1) });
+    expect(counts(input)).toEqual({ workers: 1 });
+  });
+
+  it('places no pods on a node that is not Ready, also before it is tainted', () => {
+    const input = anInput({
+      nodes: [aWorkerNode('w-1')],
+      machines: [aScalingMachine({ on: 'w-1', isNodeReady: false })],
+      unreadyNodes: ['w-1'],
+      pods: pods(1),
+    });
+    expect(counts(input)).toEqual({ workers: 1 });
+  });
+
   it('does not count a requested machine that finds no place, and cancels it when another pool helps', () => {
     const refusal = { code: 'NO_HOST_FITS', message: 'host pve1: needs 8 GiB' };
     const input = anInput({

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which machines do the pending pods need? Pods that fit on nodes, or on machines that are being provisioned, need none.
 
+import type { Node } from '../model/node.ts';
 import { isDaemonSetPod, type Pod, podKey } from '../model/pod.ts';
+import type { Taint } from '../model/taints.ts';
 import {
   type LimitHit,
   type Packing,
@@ -15,9 +17,16 @@ import {
   withoutNodes,
   withPods,
 } from '../scheduling/index.ts';
-import { type ExpectedNode, findExpectedNodes, isStaying } from './expected-nodes.ts';
+import {
+  type ExpectedNode,
+  findExpectedNodes,
+  isStaying,
+  REGION_LABEL,
+  ZONE_LABEL,
+} from './expected-nodes.ts';
 import { isPlaceholder, placeholderPods } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
+import { mergeHosts } from './merged-hosts.ts';
 import {
   type HostLimits,
   hostKey,
@@ -48,11 +57,9 @@ export interface ScaleUp {
 
 export function scaleUp(input: ScalingInput, states: ReadonlyMap<string, PoolState>): ScaleUp {
   const expected = findExpectedNodes(input);
+  const nodes = [...expected.map(({ node }) => node), ...taintedNodes(input, expected)];
   const present = withoutLeavingNodes(
-    withExpectedNodes(
-      input.snapshot,
-      expected.map(({ node }) => node),
-    ),
+    nodes.length === 0 ? input.snapshot : withExpectedNodes(input.snapshot, nodes),
     input,
   );
   const { pending, daemons } = splitDaemonPods(input, expected, present);
@@ -86,6 +93,21 @@ export function scaleUp(input: ScalingInput, states: ReadonlyMap<string, PoolSta
     tooNew: tooNew.filter((pod) => !late.placed.some((one) => one.pod === pod)),
     cluster: late.cluster,
   };
+}
+
+const NOT_READY: Taint = { key: 'node.kubernetes.io/not-ready', value: '', effect: 'NoSchedule' };
+
+/** Nodes that are not Ready, with the taint that Kubernetes adds a moment later. */
+function taintedNodes(
+  { snapshot, unreadyNodes }: ScalingInput,
+  expected: readonly ExpectedNode[],
+): readonly Node[] {
+  if (unreadyNodes.length === 0) return [];
+  const unready = new Set(unreadyNodes);
+  for (const { node } of expected) unready.delete(node.name);
+  return snapshot.nodes
+    .filter(({ name }) => unready.has(name))
+    .map((node) => ({ ...node, taints: [...node.taints, NOT_READY] }));
 }
 
 /** Pods of nodes that are being removed are placed where they fit; their drains count on that. */
@@ -217,11 +239,14 @@ function packPods(
   states: ReadonlyMap<string, PoolState>,
   { cluster, pods }: PackRequest,
 ): Packing {
+  const expendableBelow = input.settings.expendablePriority;
+  const merged = packOnMergedHosts(input, states, { cluster, pods });
+  if (merged !== undefined) return merged;
   let limits: HostLimits = new Map();
   const packWithin = (hostLimits: HostLimits): Packing =>
     pack(cluster, pods, {
-      pools: poolOffers(input, states, hostLimits),
-      expendableBelow: input.settings.expendablePriority,
+      pools: poolOffers(input, states, { limits: hostLimits }),
+      expendableBelow,
       domainLimits: sharedHostLimits(input),
     });
   let packing = packWithin(limits);
@@ -232,6 +257,48 @@ function packPods(
     packing = packWithin(limits);
   }
   return withoutOverfullHosts(input, packing);
+}
+
+/** Undefined when hosts have to be told apart: for pods that depend on them, or because they are nearly full. */
+function packOnMergedHosts(
+  input: ScalingInput,
+  states: ReadonlyMap<string, PoolState>,
+  { cluster, pods }: PackRequest,
+): Packing | undefined {
+  if (pods.some(isHostRelevant) || hasHostAntiAffinity(cluster)) return undefined;
+  const merged = mergeHosts(input);
+  const packing = pack(cluster, pods, {
+    pools: poolOffers(input, states, { merged }),
+    expendableBelow: input.settings.expendablePriority,
+    domainLimits: merged.limits,
+  });
+  const isLimited = packing.unplaced.some(({ refusals }) =>
+    refusals.some(({ pool, limit }) => limit !== undefined && limit.of !== pool),
+  );
+  return isLimited ? undefined : packing;
+}
+
+const HOST_LABELS: ReadonlySet<string> = new Set([ZONE_LABEL, REGION_LABEL]);
+
+/** Whether the pod decides about the host: it is spread over hosts, tied to one, or has volumes there. */
+export function isHostRelevant(pod: Pod): boolean {
+  const terms = [...pod.affinity, ...pod.antiAffinity, ...pod.spread];
+  if (terms.some(({ topologyKey }) => HOST_LABELS.has(topologyKey))) return true;
+  if (pod.volumes.length > 0) return true;
+  if (Object.keys(pod.nodeSelector).some((label) => HOST_LABELS.has(label))) return true;
+  const required = pod.nodeAffinity?.terms.flatMap(({ requirements }) => requirements) ?? [];
+  return required.some(({ key }) => HOST_LABELS.has(key));
+}
+
+/** Whether a pod that runs keeps others off its host. */
+function hasHostAntiAffinity(cluster: Snapshot): boolean {
+  return cluster.nodes.some(({ name }) =>
+    cluster
+      .podsOn(name)
+      .some(({ antiAffinity }) =>
+        antiAffinity.some(({ topologyKey }) => HOST_LABELS.has(topologyKey)),
+      ),
+  );
 }
 
 /** Leaves out the machines of the hosts that are still too full; the next decision tries again. */

@@ -34,6 +34,8 @@ export interface Telemetry {
 export interface ConnectOptions {
   /** Checked before each request that changes something, and notified of its outcome. */
   readonly fence: RequestFence;
+  /** Where Secrets of the config are read. */
+  readonly cluster: Config['cluster'];
   /** Absent in commands, which serve no metrics. */
   readonly meters?: Meters | undefined;
   /** `nodes`: the other objects of the cluster are not read. */
@@ -73,6 +75,7 @@ export interface SetupAdapters {
   /** Reads the source on each call, so that a rotated secret is picked up. Do not keep the value. */
   readSecret(
     source: SecretSource,
+    cluster: Config['cluster'],
   ): Promise<{ readonly value: string; readonly warnings: readonly string[] }>;
   /** A small text over HTTP. */
   readUrl(url: string): Promise<string>;

@@ -13,13 +13,18 @@ export type JoinsByKind = Readonly<Partial<Record<JoinKind, JoinSettings>>>;
 
 interface ReadOptions {
   readonly context: SetupContext;
+  readonly cluster: Config['cluster'];
   /** URL of the API server; undefined without access to the cluster. */
   readonly server: string | undefined;
   readonly warn: (warning: string) => void;
 }
 
 /** Only recipes that a pool uses. */
-export async function readJoinSettings(config: Config, options: ReadOptions): Promise<JoinsByKind> {
+export async function readJoinSettings(
+  config: Config,
+  given: Omit<ReadOptions, 'cluster'>,
+): Promise<JoinsByKind> {
+  const options = { ...given, cluster: config.cluster };
   const { k3s, rke2, kubeadm, custom } = config.join;
   const isUsed = (kind: JoinKind) => config.pools.some((pool) => pool.join === kind);
   return {
@@ -89,18 +94,21 @@ async function readGuestFiles(recipe: Recipe, options: ReadOptions) {
 /** Reads the token once to report errors at the start. Each machine reads it again, so that a new token is picked up. */
 async function readToken(
   { token, tokenTtlMs }: Recipe,
-  { context, warn }: ReadOptions,
+  { context, cluster, warn }: ReadOptions,
 ): Promise<TokenSettings> {
   if (token.kind === 'auto') return { kind: 'auto', ttlMs: tokenTtlMs };
   const { adapters } = context;
-  const { value, warnings } = await adapters.readSecret(token.source);
+  const { value, warnings } = await adapters.readSecret(token.source, cluster);
   for (const warning of warnings) warn(warning);
   if (value.includes('::server:')) {
     warn(
       'the join token is a server token: anyone who reads a seed ISO could add a server; use an agent token',
     );
   }
-  return { kind: 'static', read: async () => (await adapters.readSecret(token.source)).value };
+  return {
+    kind: 'static',
+    read: async () => (await adapters.readSecret(token.source, cluster)).value,
+  };
 }
 
 async function readOptionalFile(

@@ -105,14 +105,13 @@ interface Connecting extends OpeningFleet {
   readonly driverRegistry: DriverRegistry;
 }
 
-function connectOptions({
-  telemetry,
-  driverRegistry,
-  watch = 'nodes',
-}: Connecting): ConnectOptions {
+function connectOptions(
+  { cluster }: Config,
+  { telemetry, driverRegistry, watch = 'nodes' }: Connecting,
+): ConnectOptions {
   const onBackgroundError = (error: PvescalerError) =>
     telemetry?.log.debug('an error occurred in the background', { error });
-  return { fence: driverRegistry, meters: telemetry?.meters, onBackgroundError, watch };
+  return { fence: driverRegistry, cluster, meters: telemetry?.meters, onBackgroundError, watch };
 }
 
 async function connectRegions(
@@ -124,7 +123,7 @@ async function connectRegions(
   const hypervisors = new Map<string, Hypervisor>();
   for (const region of Object.values(config.regions)) {
     const opened = await adapters
-      .connectProxmox(region, connectOptions(connecting))
+      .connectProxmox(region, connectOptions(config, connecting))
       .catch((error: unknown) => warnUnlessDriving(connecting, region.name, error));
     if (opened === undefined) continue;
     const { hypervisor, warnings } = opened;
@@ -151,7 +150,10 @@ async function connectCluster(
   connecting: Connecting,
 ): Promise<ConnectedCluster | undefined> {
   if (!shouldConnectKubernetes(config, environment)) return undefined;
-  const connected = await adapters.connectKubernetes(config.cluster, connectOptions(connecting));
+  const connected = await adapters.connectKubernetes(
+    config.cluster,
+    connectOptions(config, connecting),
+  );
   if (connected !== undefined) connecting.closeSteps.push(() => connected.cluster.close());
   return connected;
 }

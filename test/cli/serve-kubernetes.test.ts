@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pvescaler serve` with a simulated Proxmox VE and a simulated Kubernetes API; the test acts as the kubelet.
 import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, it } from 'vitest';
 import { aKubernetesSim } from '../support/kubernetes-sim.ts';
@@ -114,3 +116,35 @@ it('is not ready without access to Kubernetes, and reports which pools cannot gr
   );
   expect(lab.run('pool', 'scale', 'workers', '--to', '1')).toMatchObject({ exitCode: 3 });
 }, 60_000);
+
+async function runCommand(...args: string[]) {
+  const child = start(args);
+  const out: string[] = [];
+  const err: string[] = [];
+  createInterface(child.stdout!).on('line', (line) => out.push(line));
+  createInterface(child.stderr!).on('line', (line) => err.push(line));
+  const [exitCode] = (await once(child, 'close')) as [number];
+  return { exitCode, out: out.join('\n'), err: err.join('\n') };
+}
+
+it('the Proxmox token is read from the Secret that the config names', async () => {
+  const { sim, kubeconfig } = await aKubernetesSim();
+  const { path, folder } = await aLab({ config: `cluster: { kubeconfig: ${kubeconfig} }` });
+  const config = readFileSync(path, 'utf8');
+  const ref = 'idRef: { name: pve, key: id }, secretRef: { name: pve, key: secret }';
+  writeFileSync(path, config.replace(/token: \{ id:.*\}/, `token: { ${ref} }`));
+  const scale = () => runCommand('pool', 'scale', 'workers', '--to', '1', '--config', path);
+  const missing = await scale();
+  expect(missing.exitCode).not.toBe(0);
+  expect(missing.err).toContain('Secret pvescaler/pve does not exist');
+  expect(missing.err).toContain('kubectl -n pvescaler create secret generic pve --from-file=id=');
+  const encoded = (text: string) => Buffer.from(text).toString('base64');
+  const secret = readFileSync(join(folder, 'token'), 'utf8');
+  sim.create('v1', 'namespaces', { metadata: { name: 'pvescaler' } });
+  sim.create('v1', 'secrets', {
+    metadata: { name: 'pve', namespace: 'pvescaler' },
+    data: { id: encoded('scaler@pve!sim'), secret: encoded(secret) },
+  });
+  const scaled = await scale();
+  expect(scaled, scaled.err).toMatchObject({ exitCode: 0, out: 'pool workers has 1 machine' });
+}, 120_000);

@@ -53,6 +53,10 @@ describe('files in deploy/', () => {
     const applied = [
       'kustomization.yaml',
       'persistent-state/kustomization.yaml',
+      'secret-ref/kustomization.yaml',
+      ...readYaml('deploy/secret-ref/kustomization.yaml').resources.map(
+        (name: string) => `secret-ref/${name}`,
+      ),
       ...inComponent.map((name: string) => `persistent-state/${name}`),
       ...kustomization.resources,
       ...kustomization.configMapGenerator.flatMap((one: Loose) => one.files),

@@ -6,9 +6,17 @@ import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/
 import { type ProviderSite, startProvider } from './support/autoscaler/provider-site.ts';
 import { readTemplateNode } from './support/autoscaler/template-node.ts';
 import { type RunningWorkload, startPods, startReplicas } from './support/autoscaler/workload.ts';
-import { listNodes, type NodeObject } from './support/kube-objects.ts';
+import {
+  listNodes,
+  listNodesOfPool as listNodesWithPool,
+  type NodeObject,
+} from './support/kube-objects.ts';
 import { applyManifests } from './support/manifests.ts';
-import { countVmTasks, listLeftovers } from './support/simulated-site.ts';
+import {
+  countVmTasks,
+  listLeftovers,
+  listVmsOfPool as listVmsWithPool,
+} from './support/simulated-site.ts';
 
 const GENERATIONS = ['a0', 'a', 'b', 'c'] as const;
 const UNMANAGED = 'control-plane-1';
@@ -69,18 +77,8 @@ afterAll(async () => {
   await plane?.stop();
 });
 
-async function listNodesOfPool(group: string): Promise<readonly NodeObject[]> {
-  return (await listNodes(plane.api)).filter(
-    ({ metadata }) => metadata.labels?.[GROUP_LABEL] === group,
-  );
-}
-
-function listVmsOfPool(group: string): readonly number[] {
-  return provider.site.sim
-    .inspect()
-    .vms.filter(({ config }) => config['name']?.startsWith(`${group}-`) === true)
-    .map(({ id }) => id);
-}
+const listNodesOfPool = (pool: string) => listNodesWithPool(plane.api, pool);
+const listVmsOfPool = (pool: string) => listVmsWithPool(provider.site, pool);
 
 async function isPoolEmpty(group: string): Promise<boolean> {
   return listVmsOfPool(group).length === 0 && (await listNodesOfPool(group)).length === 0;

@@ -132,6 +132,53 @@ describe('client authentication and permissions', () => {
     expect(privileges).not.toContain('VM.PowerMgmt');
   });
 
+  /** A region whose credentials have all of these privileges on / except one. */
+  function regionWithout(missing: string) {
+    const all = [
+      ...['VM.Clone', 'VM.Allocate', 'VM.Audit', 'Datastore.AllocateSpace', 'Datastore.Audit'],
+      ...['Sys.Audit', 'VM.Config.Disk', 'VM.Config.Options', 'SDN.Use'],
+    ];
+    const cluster = threeHostCluster();
+    const secret = '00000000-0000-4000-8000-000000000002';
+    const privileges = all.filter((one) => one !== missing);
+    const user = { id: 'poor@pve', tokens: [{ id: 'sim', secret, privsep: false }] };
+    return simulatedRegion(
+      {
+        cluster: {
+          ...cluster,
+          users: [...(cluster.users ?? []), user],
+          roles: [...(cluster.roles ?? []), { id: 'Poor', privs: privileges }],
+          acl: [...(cluster.acl ?? []), { path: '/', role: 'Poor', user: 'poor@pve' }],
+        },
+      },
+      { credentials: { kind: 'token', id: 'poor@pve!sim', secret: () => secret } },
+    );
+  }
+
+  it.each([
+    ['VM.Clone', '/vms/9000'],
+    ['VM.Allocate', '/vms/200'],
+    ['Datastore.AllocateSpace', '/storage/local-lvm'],
+  ])('a refused clone names %s on %s', async (privilege, path) => {
+    const { hypervisor, settled } = regionWithout(privilege);
+    const order = {
+      vmId: 200,
+      host: TEMPLATE.host,
+      source: TEMPLATE,
+      linked: false,
+      storage: 'local-lvm',
+      name: 'k8s-1',
+      description: 'marker',
+    };
+    const refusal = { code: 'PERMISSION_MISSING', facts: { path, privilege } };
+    await expect(settled(hypervisor.cloneVm(order))).rejects.toMatchObject({
+      ...refusal,
+      message: expect.stringContaining(privilege) as unknown,
+    });
+    const linked = { ...order, linked: true };
+    await expect(settled(hypervisor.cloneVm(linked))).rejects.toMatchObject(refusal);
+  });
+
   it('sends a wrong secret only once', async () => {
     const region = simulatedRegion(
       {},

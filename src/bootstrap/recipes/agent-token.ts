@@ -28,11 +28,54 @@ function writeToken(prefix: string): string[] {
   ];
 }
 
+/** Shell functions on the certificates of `$work/ca`. */
+const CA_FUNCTIONS = [
+  'split() {',
+  `  awk -v folder="$work" '/BEGIN CERTIFICATE/ { n += 1 } n { print > (folder "/" n ".pem") }' "$work/ca"`,
+  '}',
+  '',
+  // Without the roots, so that the chain goes on to the known CA. It also signs certificates of nodes, which are no CAs.
+  'is_signed_by_known() {',
+  '  openssl x509 -in "$work/1.pem" -noout -ext basicConstraints | grep -q "CA:TRUE" || return 1',
+  '  : > "$work/links"',
+  '  i=1',
+  '  while [ "$i" -le "$count" ]; do',
+  '    subject="$(openssl x509 -in "$work/$i.pem" -noout -subject)"',
+  '    issuer="$(openssl x509 -in "$work/$i.pem" -noout -issuer)"',
+  '    if [ "${subject#*=}" != "${issuer#*=}" ]; then cat "$work/$i.pem" >> "$work/links"; fi',
+  '    i=$((i + 1))',
+  '  done',
+  '  openssl verify -no-CApath -partial_chain -CAfile "$known" -untrusted "$work/links" "$work/1.pem" >/dev/null',
+  '}',
+  '',
+  'root_of_first() {',
+  // A root that signed the first certificate itself goes before one at the end of a longer chain.
+  '  for chain in direct long; do',
+  '    i=2',
+  '    while [ "$i" -le "$count" ]; do',
+  '      root="$work/$i.pem"',
+  '      others="$root"',
+  '      if [ "$chain" = long ]; then others="$work/ca"; fi',
+  '      if openssl verify -no-CApath -CAfile "$root" -untrusted "$others" "$work/1.pem" >/dev/null 2>&1; then',
+  '        openssl x509 -in "$root" -outform DER',
+  '        return 0',
+  '      fi',
+  '      i=$((i + 1))',
+  '    done',
+  '  done',
+  // The known CA says nothing about other bytes of the file.
+  '  if [ "$is_verified" = false ]; then return 1; fi',
+  '  cat "$work/ca"',
+  '}',
+  '',
+];
+
 /**
  * Runs before each start of an agent that has joined. After a rotation of the cluster's CA the hash in the token is wrong,
- * and the agent would never start again. The new CA is accepted from a server that the known CA verifies; that is the case
- * when the new CA was cross-signed. The hash of several certificates is that of the root that the first one chains to, as
- * the agent computes it.
+ * and the agent would never start again. The new CA is accepted from a server that the known CA verifies, or if the known
+ * CA has signed it. The second is needed for a cross-signed CA: the server sends the new root too, at which OpenSSL ends
+ * the chain, so that the known CA does not verify the server. The hash of several certificates is that of the root that the
+ * first one chains to, as the agent computes it.
  */
 export function renderAgentTokenScript({
   server,
@@ -51,34 +94,29 @@ export function renderAgentTokenScript({
     'command -v curl >/dev/null || exit 0',
     'work="$(mktemp -d)"',
     `trap 'rm -rf "$work"' EXIT`,
-    `curl -fsS --cacert "$known" --connect-timeout 5 --max-time 10 -o "$work/ca" ${quoteShell(new URL('/cacerts', server).href)}`,
+    'fetch() {',
+    `  curl -fsS "$@" --connect-timeout 5 --max-time 10 -o "$work/ca" ${quoteShell(new URL('/cacerts', server).href)}`,
+    '}',
+    'is_verified=true',
+    'if ! fetch --cacert "$known"; then',
+    '  command -v openssl >/dev/null || exit 0',
+    '  is_verified=false',
+    '  fetch --insecure',
+    'fi',
     `token="$(cat ${TOKEN_FILE})"`,
     'case "$token" in',
     '  K10*) if cmp -s "$known" "$work/ca"; then exit 0; fi ;;',
     'esac',
     'count="$(grep -c "BEGIN CERTIFICATE" "$work/ca")"',
     '',
-    'root_of_first() {',
-    `  awk -v folder="$work" '/BEGIN CERTIFICATE/ { n += 1 } n { print > (folder "/" n ".pem") }' "$work/ca"`,
-    // A root that signed the first certificate itself goes before one at the end of a longer chain.
-    '  for chain in direct long; do',
-    '    i=2',
-    '    while [ "$i" -le "$count" ]; do',
-    '      root="$work/$i.pem"',
-    '      others="$root"',
-    '      if [ "$chain" = long ]; then others="$work/ca"; fi',
-    '      if openssl verify -no-CApath -CAfile "$root" -untrusted "$others" "$work/1.pem" >/dev/null 2>&1; then',
-    '        openssl x509 -in "$root" -outform DER',
-    '        return 0',
-    '      fi',
-    '      i=$((i + 1))',
-    '    done',
-    '  done',
-    '  cat "$work/ca"',
-    '}',
-    '',
+    ...CA_FUNCTIONS,
+    'if [ "$is_verified" = false ]; then',
+    '  split',
+    '  is_signed_by_known',
+    'fi',
     'if [ "$count" -gt 1 ]; then',
     '  command -v openssl >/dev/null || exit 0',
+    '  split',
     '  root_of_first > "$work/hashed"',
     'else',
     '  cp "$work/ca" "$work/hashed"',

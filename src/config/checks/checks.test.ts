@@ -45,13 +45,8 @@ describe('checks of regions', () => {
       `${ENDPOINT}, token: { id: "a@pve!b", idRef: { name: s }, secretFile: x }`,
       ["proxmox.lab.token.idRef: cannot be combined with 'id'; keep only one of them"],
     ],
-    [
-      `${ENDPOINT}, token: { idRef: { name: s }, secretRef: { name: s } }`,
-      [
-        "(warning) proxmox.lab.token.idRef: is not supported in this release, which does not read Secrets; set 'id' instead: the token id is not a secret",
-        '(warning) proxmox.lab.token.secretRef: is not supported in this release, which does not read Secrets; mount the Secret into the pod and set secretFile',
-      ],
-    ],
+    [`${ENDPOINT}, token: { idRef: { name: s }, secretRef: { name: s } }`, []],
+    [`${ENDPOINT}, user: a@pve, passwordRef: { name: s }`, []],
     [
       `endpoints: [https://pve1:8006, https://pve1:8006/api2/json], ${TOKEN}`,
       ['proxmox.lab.endpoints[1]: appears twice in the list'],
@@ -246,12 +241,7 @@ describe('checks of images, templates and recipes', () => {
       'join: { kubeadm: { token: {} } }',
       ['join.kubeadm.token: needs a secret; set one of secretFile, secretEnv, secretRef'],
     ],
-    [
-      'join: { kubeadm: { token: { secretRef: { name: s } } } }',
-      [
-        '(warning) join.kubeadm.token.secretRef: is not supported in this release, which does not read Secrets; mount the Secret into the pod and set secretFile',
-      ],
-    ],
+    ['join: { kubeadm: { token: { secretRef: { name: s } } } }', []],
     ['join: { k3s: { server: https://k, tokenTtl: 2h } }', ['join.k3s.tokenTtl: is more than 1h']],
     [
       'join: { k3s: { server: https://k, version: 1.33.4 } }',

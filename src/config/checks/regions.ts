@@ -4,7 +4,7 @@ import type { ConfigPath } from '../config-path.ts';
 import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';
 import type { ConfigFile, RegionFile } from '../schema/index.ts';
 import { quoteKey } from '../secrets/detect-secret.ts';
-import { checkSecretSource, unsupportedSecretRef } from './secret-source.ts';
+import { checkSecretSource } from './secret-source.ts';
 
 export function checkRegions(file: ConfigFile): readonly Finding[] {
   return [
@@ -75,11 +75,6 @@ function checkToken(path: ConfigPath, token: NonNullable<RegionFile['token']>): 
   }
   if (token.id !== undefined && token.idRef !== undefined) {
     id.push(errorAtKey([...path, 'idRef'], "cannot be combined with 'id'; keep only one of them"));
-  }
-  if (token.id === undefined && token.idRef !== undefined) {
-    id.push(
-      unsupportedSecretRef([...path, 'idRef'], "set 'id' instead: the token id is not a secret"),
-    );
   }
   return [...id, ...checkSecretSource(path, token, { prefix: 'secret', isNeeded: true })];
 }

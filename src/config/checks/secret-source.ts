@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A secret has exactly one source.
 import type { ConfigPath } from '../config-path.ts';
-import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';
+import { errorAt, errorAtKey, type Finding } from '../issues/finding.ts';
 
 /** `holder` has the keys `<prefix>File`, `<prefix>Env` and `<prefix>Ref`. */
 export function checkSecretSource(
@@ -16,26 +16,7 @@ export function checkSecretSource(
   if (given.length === 0 && isNeeded) {
     return [errorAt(path, `needs a secret; set one of ${keys.join(', ')}`)];
   }
-  const ref = `${prefix}Ref`;
-  return [
-    ...more.map((key) =>
-      errorAtKey([...path, key], `cannot be combined with ${first}; keep only one of them`),
-    ),
-    ...(given.includes(ref)
-      ? [
-          unsupportedSecretRef(
-            [...path, ref],
-            `mount the Secret into the pod and set ${prefix}File`,
-          ),
-        ]
-      : []),
-  ];
-}
-
-/** Accepted because imported files use it, although this release has no permission to read Secrets. */
-export function unsupportedSecretRef(path: ConfigPath, instead: string): Finding {
-  return warningAt(
-    path,
-    `is not supported in this release, which does not read Secrets; ${instead}`,
+  return more.map((key) =>
+    errorAtKey([...path, key], `cannot be combined with ${first}; keep only one of them`),
   );
 }

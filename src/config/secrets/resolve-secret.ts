@@ -20,7 +20,7 @@ export interface SecretReaders {
     readonly namespace: string;
     readonly name: string;
     readonly key: string;
-  }) => Promise<string | undefined>;
+  }) => Promise<string>;
 }
 
 export interface ResolvedSecret {
@@ -91,12 +91,10 @@ async function readKubernetesSecret(
   if (readers.readKubernetesSecret === undefined) {
     throw unreadableSecretError(
       source,
-      'cannot be read in this release; mount the Secret into the pod as a file',
+      'cannot be read without access to Kubernetes; set cluster.kubeconfig, or run in a pod',
     );
   }
-  const text = await readers.readKubernetesSecret(source);
-  if (text === undefined) throw unreadableSecretError(source, 'does not exist');
-  return { text, warnings: [] };
+  return { text: await readers.readKubernetesSecret(source), warnings: [] };
 }
 
 /** The code of a file error (`ENOENT`). Its text contains the path, which may be a pasted secret. */

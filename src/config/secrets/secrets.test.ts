@@ -83,12 +83,12 @@ describe('resolveSecret', () => {
     [
       { kind: 'kubernetes', namespace: 'n', name: 's', key: 'k' },
       {},
-      'key k of Secret n/s cannot be read in this release; mount the Secret into the pod as a file',
+      'key k of Secret n/s cannot be read without access to Kubernetes; set cluster.kubeconfig, or run in a pod',
     ],
     [
       { kind: 'kubernetes', namespace: 'n', name: 's', key: 'k' },
-      { readKubernetesSecret: () => Promise.resolve(undefined) },
-      'key k of Secret n/s does not exist',
+      { readKubernetesSecret: () => Promise.resolve('\n') },
+      'key k of Secret n/s is empty',
     ],
   ] as const)('refuses %j', async (source, more, message) => {
     await expect(resolveSecret(source, readers(more))).rejects.toMatchObject({

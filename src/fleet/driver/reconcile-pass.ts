@@ -149,8 +149,8 @@ async function enqueueMachines(
 }
 
 /**
- * Soon while a machine is in progress. A machine in back-off counts from its end; a machine that waits for capacity is
- * tried again in the next regular pass. A drain needs no pass.
+ * Soon while a machine is in progress, or waits for a region that cannot be read. A machine in back-off counts from its
+ * end; a machine that waits for capacity is tried again in the next regular pass. A drain needs no pass.
  */
 function nextPassAt(
   context: ReconcileContext,
@@ -160,9 +160,12 @@ function nextPassAt(
   const { reconcileMs, busyMs } = context.settings;
   const latest = context.now + Math.min(reconcileMs, minimumWaitMs || reconcileMs);
   const soonest = context.now + busyMs;
-  const placingAt = isReadingStorages(context) ? soonest : latest;
+  const isReadable = (pool: string) =>
+    context.pool(pool)?.regions.every((region) => context.views.has(region)) ?? true;
+  const placingAt = (pool: string) =>
+    isReadingStorages(context) || !isReadable(pool) ? soonest : latest;
   const dueAt = ({ id, phase, pool }: Machine): number => {
-    if (phase === 'requested') return backoffOf(context, pool)?.until ?? placingAt;
+    if (phase === 'requested') return backoffOf(context, pool)?.until ?? placingAt(pool);
     return phase === 'draining' ? latest : (backoffEndOf(context, id) ?? soonest);
   };
   const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);

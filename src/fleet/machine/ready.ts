@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready: removes the seed, maintains the Node, and notices when the VM is stopped or gone and when the Node is missing.
 import type { Machine } from '../../model/machine.ts';
+import { PvescalerError } from '../../ports/errors.ts';
 import {
   backoffMs,
   CONTINUE,
@@ -110,7 +111,27 @@ async function handleRunningVm(
 ): Promise<ReconcileResult> {
   if (await writeRegion(reconcile, ownVm)) return CONTINUE;
   await removeSeed(reconcile, ownVm.config);
+  await recordGuestAddresses(reconcile);
   return maintain(reconcile);
+}
+
+/** Names of network cards in Linux guests; others are bridges and tunnels of the cluster. */
+const CARD_NAME = /^e(n|th)/;
+
+/** For people, once: an agent that does not answer is not waited for again. */
+async function recordGuestAddresses(reconcile: MachineReconcile): Promise<void> {
+  const { machine, placement, hypervisor, context, vm } = reconcile;
+  if (machine.guestAddresses !== undefined || placement.addresses.length > 0) return;
+  const interfaces = await hypervisor
+    .guestInterfaces(vm, context.readOptions)
+    .catch((error: unknown) => {
+      if (error instanceof PvescalerError && error.code !== 'CANCELLED') return [];
+      throw error;
+    });
+  const guestAddresses = interfaces
+    .filter(({ name }) => CARD_NAME.test(name))
+    .flatMap(({ addresses }) => addresses);
+  await reconcile.update({ guestAddresses });
 }
 
 async function handleStoppedVm(

@@ -38,7 +38,7 @@ function immediateJobs(context: ReconcileContext): HostJobs {
         );
     },
     settle: async (keys) => {
-      await Promise.all(keys.map((key) => running.get(key)));
+      await Promise.all(keys.flatMap((key) => running.get(key) ?? []));
     },
   };
 }

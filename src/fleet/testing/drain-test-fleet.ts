@@ -78,3 +78,23 @@ export async function restoredNode(testFleet: DrainTestFleet) {
   const node = testFleet.cluster.state.nodes.get(testFleet.nodeName);
   return { taints: node?.taints, unschedulable: node?.unschedulable };
 }
+
+/** What `restoredNode` resolves with. */
+export const RESTORED = { taints: [], unschedulable: false };
+export const BUDGET = 'PodDisruptionBudget web allows no disruption';
+
+export function protect({ cluster }: DrainTestFleet, pod: Pod): void {
+  cluster.state.protectedPods.set(`${pod.namespace}/${pod.name}`, BUDGET);
+}
+
+/** Names of the pods whose eviction was tried, in order. */
+export function evictions({ cluster }: DrainTestFleet): readonly (string | undefined)[] {
+  return cluster.calls.filter(({ method }) => method === 'evict').map(({ subject }) => subject);
+}
+
+/** `type reason` of the Events about the Node. */
+export function eventsOf({ cluster, nodeName }: DrainTestFleet): readonly string[] {
+  return cluster.state.events
+    .filter(({ regarding }) => regarding.kind === 'Node' && regarding.name === nodeName)
+    .map(({ type, reason }) => `${type} ${reason}`);
+}

@@ -5,7 +5,7 @@ import type { AccessChecks, RequiredPrivileges } from './access/checks.ts';
 import type { Permissions } from './access/permissions.ts';
 import type { Sessions } from './access/sessions.ts';
 import { serverError } from './api-error.ts';
-import type { OpenConnection } from './guest/guest.ts';
+import type { Guest, GuestInput, OpenConnection } from './guest/guest.ts';
 import { formatScalar, type Params, type ParamValue } from './schema/verify.ts';
 import type { UrlDescription } from './state/cluster-description.ts';
 import type { ClusterState } from './state/cluster-state.ts';
@@ -28,6 +28,7 @@ export interface Core {
   readonly urlSource: UrlSource;
   /** How guests connect to Kubernetes servers; undefined = they cannot. */
   readonly connect: OpenConnection | undefined;
+  readonly createGuest: (input: GuestInput) => Guest;
 }
 
 export interface Upload {

@@ -7,9 +7,13 @@ export type { FaultRule } from './control/faults.ts';
 export type { Inspection } from './control/inspect.ts';
 export type { SavedState } from './control/saved-state.ts';
 export type { UrlSource } from './core.ts';
+/** For guests that are not simulated and boot from the same seed. */
+export { readSeedIso } from './guest/cloud-init/seed.ts';
+export { readUserData } from './guest/cloud-init/user-data.ts';
 export {
   createGuest,
   type Guest,
+  type GuestAgent,
   type GuestBehaviour,
   type GuestInput,
   type GuestReport,

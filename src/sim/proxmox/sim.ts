@@ -12,7 +12,7 @@ import { Faults } from './control/faults.ts';
 import { type Inspection, inspectCluster } from './control/inspect.ts';
 import { captureState, restoreState, type SavedState } from './control/saved-state.ts';
 import type { Core, UrlSource } from './core.ts';
-import type { Guest, OpenConnection } from './guest/guest.ts';
+import { createGuest, type Guest, type GuestInput, type OpenConnection } from './guest/guest.ts';
 import type { SimRequest, SimResponse } from './http/messages.ts';
 import { RequestPipeline } from './http/pipeline.ts';
 import { buildClusterState } from './state/build-cluster-state.ts';
@@ -34,6 +34,8 @@ export interface SimOptions {
   readonly urlSource?: UrlSource;
   /** How guests connect to the Kubernetes server in their user-data; absent = a join is only recorded. */
   readonly connect?: OpenConnection;
+  /** What runs in a VM that is powered on; absent = a simulated guest. */
+  readonly createGuest?: (input: GuestInput) => Guest;
 }
 
 export interface ProxmoxSim {
@@ -74,6 +76,7 @@ function createCore(options: SimOptions): { readonly core: Core; readonly faults
     sessions: new Sessions(state),
     urlSource: options.urlSource ?? (() => Promise.resolve(undefined)),
     connect: options.connect,
+    createGuest: options.createGuest ?? createGuest,
   };
   tasks.setFaultInjector((order) => {
     const vmId = Number(order.id) || undefined;

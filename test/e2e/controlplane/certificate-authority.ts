@@ -42,7 +42,8 @@ const SERVER_NAMES = [
   'kubernetes.default.svc',
 ];
 
-export function createAuthority(commonName: string): Authority {
+/** The server certificates have the other names too. */
+export function createAuthority(commonName: string, otherNames: readonly string[] = []): Authority {
   const { publicKey, privateKey } = generateKeyPair();
   const issuer = { commonName };
   const issue = (subject: x509.Subject, purpose: string, names: readonly string[] = []) => {
@@ -71,7 +72,8 @@ export function createAuthority(commonName: string): Authority {
     }),
     keyPem: encodeKeyPem(privateKey),
     publicKeyHash: `sha256:${createHash('sha256').update(spki).digest('hex')}`,
-    server: () => issue({ commonName: 'kube-apiserver' }, SERVER_AUTH, SERVER_NAMES),
+    server: () =>
+      issue({ commonName: 'kube-apiserver' }, SERVER_AUTH, [...SERVER_NAMES, ...otherNames]),
     client: (subject) => issue(subject, CLIENT_AUTH),
   };
 }

@@ -26,12 +26,15 @@ import { startSupervisor } from './supervisor.ts';
 import { waitUntil } from './wait-until.ts';
 
 export { Api, ApiCallFailed, type ApiObject } from './api.ts';
+export { NODE_TOKEN_GROUPS } from './join-rules.ts';
 export { Program } from './program.ts';
 export { waitUntil } from './wait-until.ts';
 
 export interface ControlPlaneOptions {
   /** Time without a heartbeat until a node is NotReady. */
   readonly nodeMonitorGraceSeconds?: number;
+  /** Name of this host for guests that cannot connect to its loopback; it is in cluster-info and in the certificate. */
+  readonly nameForGuests?: string;
 }
 
 /** A user with groups, or the token of a service account or a bootstrap token. Neither = an administrator. */
@@ -44,6 +47,8 @@ export interface Caller {
 export interface ControlPlane {
   /** `https://127.0.0.1:PORT` of the API server. */
   readonly server: string;
+  /** URL of the API server for guests; `server` unless `nameForGuests` is given. */
+  readonly serverForGuests: string;
   /** Server URL for a k3s or RKE2 agent. */
   readonly supervisor: string;
   readonly caPem: string;
@@ -77,11 +82,13 @@ export interface ControlPlane {
 }
 
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const { nameForGuests } = options;
   const folder = mkdtempSync(join(tmpdir(), 'pvescaler-e2e-'));
   removeFolderOnExit(folder);
   const plane = new RunningControlPlane({
     folder,
-    authority: createAuthority('kubernetes'),
+    authority: createAuthority('kubernetes', nameForGuests === undefined ? [] : [nameForGuests]),
+    nameForGuests,
     ports: await reservePorts(),
     nodeMonitorGraceSeconds: options.nodeMonitorGraceSeconds ?? 20,
   });
@@ -102,6 +109,7 @@ async function reservePorts(): Promise<ControlPlaneSettings['ports']> {
 class RunningControlPlane implements ControlPlane {
   readonly folder: string;
   readonly server: string;
+  readonly serverForGuests: string;
   readonly caPem: string;
   readonly caCertHash: string;
   readonly tokenPrefix: string;
@@ -118,6 +126,7 @@ class RunningControlPlane implements ControlPlane {
     this.#site = site;
     this.folder = folder;
     this.server = apiServerUrl(site);
+    this.serverForGuests = `https://${site.nameForGuests ?? LOOPBACK}:${site.ports.api}`;
     this.caPem = authority.certPem;
     this.caCertHash = authority.publicKeyHash;
     this.tokenPrefix = `K10${createHash('sha256').update(this.caPem).digest('hex')}::`;
@@ -143,7 +152,7 @@ class RunningControlPlane implements ControlPlane {
     // Started last: both exit or back off for long without an API server.
     this.#run('kube-scheduler', schedulerArgs(site));
     this.#run('kube-controller-manager', controllerManagerArgs(site));
-    await installJoinRules(this.api, this.caPem);
+    await installJoinRules(this.api, this.caPem, this.serverForGuests);
     this.uid = (await this.api.get('/api/v1/namespaces/kube-system')).metadata.uid;
     // The controller manager creates it; without it no pod can be created.
     await this.#waitUntil('the default service account', () =>

@@ -38,10 +38,11 @@ async function allowReadingNodes(api: Api): Promise<void> {
 }
 
 /** The bootstrap signer adds a signature per token, which the joining node verifies. */
-async function publishClusterInfo(api: Api, caPem: string): Promise<void> {
-  const { clusters, ...rest } = JSON.parse(
-    kubeconfigText(api.server, caPem, { token: '' }),
-  ) as Record<string, unknown[]>;
+async function publishClusterInfo(api: Api, caPem: string, server: string): Promise<void> {
+  const { clusters, ...rest } = JSON.parse(kubeconfigText(server, caPem, { token: '' })) as Record<
+    string,
+    unknown[]
+  >;
   const [cluster] = clusters ?? [];
   const kubeconfig = JSON.stringify({
     apiVersion: rest['apiVersion'],
@@ -65,12 +66,12 @@ async function publishClusterInfo(api: Api, caPem: string): Promise<void> {
   });
 }
 
-export async function installJoinRules(api: Api, caPem: string): Promise<void> {
+export async function installJoinRules(api: Api, caPem: string, server: string): Promise<void> {
   await Promise.all([
     bind(api, 'system:node-bootstrapper', NODE_TOKEN_GROUPS),
     bind(api, `${CERTIFICATES}:nodeclient`, NODE_TOKEN_GROUPS),
     bind(api, `${CERTIFICATES}:selfnodeclient`, ['system:nodes']),
     allowReadingNodes(api),
-    publishClusterInfo(api, caPem),
+    publishClusterInfo(api, caPem, server),
   ]);
 }

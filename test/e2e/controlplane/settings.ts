@@ -15,6 +15,7 @@ export interface ControlPlaneSettings {
   readonly ports: { readonly api: number; readonly etcd: number; readonly etcdPeer: number };
   /** Time without a heartbeat until a node is NotReady. */
   readonly nodeMonitorGraceSeconds: number;
+  readonly nameForGuests: string | undefined;
 }
 
 export const LOOPBACK = '127.0.0.1';

@@ -19,7 +19,11 @@ export interface NodeObject extends ApiObject {
     readonly allocatable: Readonly<Record<string, string>>;
     readonly conditions: readonly Condition[];
     readonly addresses: readonly { type: string; address: string }[];
-    readonly nodeInfo: { readonly systemUUID: string; readonly kubeletVersion: string };
+    readonly nodeInfo: {
+      readonly systemUUID: string;
+      readonly kubeletVersion: string;
+      readonly bootID: string;
+    };
   };
 }
 
@@ -41,6 +45,12 @@ export function readReadiness(object: NodeObject | PodObject): string | undefine
 
 export function listNodes(api: Api): Promise<readonly NodeObject[]> {
   return api.list<NodeObject>('/api/v1/nodes');
+}
+
+export async function listNodesOfPool(api: Api, pool: string): Promise<readonly NodeObject[]> {
+  return (await listNodes(api)).filter(
+    ({ metadata }) => metadata.labels?.['autoscaler.proxmox/group'] === pool,
+  );
 }
 
 /** Undefined while it does not exist. */

@@ -10,6 +10,7 @@ import {
   createProxmoxSim,
   defaultCluster,
   type ProxmoxSim,
+  type SimOptions,
   type SimRequest,
   serveProxmoxSim,
 } from '../../../src/sim/proxmox/index.ts';
@@ -28,8 +29,10 @@ const GIB = 2 ** 30;
 export type Distribution = 'k3s' | 'rke2' | 'kubeadm';
 
 export interface SiteOptions {
-  readonly plane: ControlPlane;
+  readonly plane: Pick<ControlPlane, 'folder' | 'kubeconfig' | 'server' | 'supervisor'>;
   readonly distribution: Distribution;
+  /** The `join` of the config; absent = that of the distribution. */
+  readonly join?: Readonly<Record<string, unknown>>;
   /** Only kubeadm can join through the guest agent. */
   readonly via?: 'cloud-init' | 'agent';
   /** Path of pvescaler's kubeconfig; absent = the administrator's. */
@@ -46,6 +49,9 @@ export interface SiteOptions {
   /** Number of simulated hosts; absent = three. */
   readonly hosts?: number;
   readonly guests?: ClusterDescription['guests'];
+  /** VMs that exist at the start. */
+  readonly vms?: ClusterDescription['vms'];
+  readonly simulator?: Pick<SimOptions, 'speed' | 'createGuest'>;
   /** YAML lines added to the config. */
   readonly config?: string;
   /** Whether the connections to Proxmox go through fault proxies. */
@@ -115,6 +121,7 @@ export async function startSite(options: SiteOptions): Promise<SimulatedSite> {
     cluster: {
       ...defaultCluster(options.hosts ?? 3),
       ...(options.guests !== undefined && { guests: options.guests }),
+      ...(options.vms !== undefined && { vms: options.vms }),
       urls: [
         { url: IMAGE, size: 600 * 2 ** 20, virtualSize: 3 * GIB, checksums: { sha256: SHA256 } },
       ],
@@ -123,6 +130,7 @@ export async function startSite(options: SiteOptions): Promise<SimulatedSite> {
     random: systemRandom,
     speed: 200,
     connect,
+    ...options.simulator,
   });
   return new RunningSite(options, folder, sim);
 }
@@ -290,11 +298,11 @@ proxmox:
     endpoints: ["${new URL(url).origin}"]
     tls: { fingerprints: ["${fingerprint}"] }
     token: { id: "scaler@pve!sim", secretFile: ${this.folder}/token }
-    vmIds: 1250-1300
+    vmIds: 1250-1399
     storage: { images: local, seeds: shared, disks: local-lvm }
 images:
   noble: { url: ${IMAGE}, checksum: "sha256:${SHA256}" }
-join: ${JSON.stringify(joinConfig(this.#options))}
+join: ${JSON.stringify(this.#options.join ?? joinConfig(this.#options))}
 pools:
   - name: ${POOL}
     from: { image: noble }
@@ -339,6 +347,13 @@ export function listLeftovers({ sim }: SimulatedSite) {
     vms: vms.filter(({ config }) => config['template'] !== '1').map(({ id }) => id),
     isos: volumes.filter(({ content }) => content === 'iso').map(({ id }) => id),
   };
+}
+
+export function listVmsOfPool({ sim }: SimulatedSite, pool: string): readonly number[] {
+  return sim
+    .inspect()
+    .vms.filter(({ config }) => config['name']?.startsWith(`${pool}-`) === true)
+    .map(({ id }) => id);
 }
 
 /** Counts created and destroyed VMs from the task log. Throws when one was created or destroyed twice. */

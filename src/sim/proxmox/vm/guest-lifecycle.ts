@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts and stops the guest of a VM: its boot disk, its seed, and the disk state that it leaves.
 import type { Core } from '../core.ts';
-import { createGuest, type GuestBehaviour, type GuestInput } from '../guest/guest.ts';
+import type { GuestBehaviour, GuestInput } from '../guest/guest.ts';
 import type { RunningVm, Vm, Volume } from '../state/model.ts';
 import { findVolume } from '../storage/volumes.ts';
 import { cpuCount, isAgentEnabled, memoryMib, parseSmbiosUuid } from './config.ts';
@@ -102,7 +102,7 @@ function saveGuestDiskState(core: Core, vm: Vm, running: RunningVm): void {
 export type OnPoweredOff = (vm: Vm) => void;
 
 export function powerOn(core: Core, vm: Vm, onPoweredOff: OnPoweredOff): void {
-  const guest = createGuest(guestInput(core, vm));
+  const guest = core.createGuest(guestInput(core, vm));
   const running: RunningVm = {
     guest,
     startedAt: core.state.clock.now(),

@@ -21,6 +21,10 @@ import { type AutoscalerOptions, ScriptedAutoscaler } from './scripted-autoscale
 export interface ProviderSite {
   readonly site: SimulatedSite;
   readonly replica: Replica;
+  /** Port of the gRPC server. */
+  readonly port: number;
+  /** Folder of the certificates. */
+  readonly certs: string;
   client(generation: Generation): RpcClient;
   autoscaler(
     generation: Generation,
@@ -71,6 +75,8 @@ grpc:
   return {
     site,
     replica,
+    port,
+    certs,
     client,
     autoscaler: (generation, groups, pace = {}) =>
       new ScriptedAutoscaler({

@@ -20,10 +20,15 @@ export interface RunningWorkload {
 const PODS = '/api/v1/namespaces/default/pods';
 const REPLICA_SETS = '/apis/apps/v1/namespaces/default/replicasets';
 
-/** Small pods that are recreated after an eviction, spread over the existing nodes. */
+/** Pods, small by default, that are recreated after an eviction; spread over the existing nodes. */
 export async function startReplicas(
   api: Api,
-  { name, count, nodeSelector }: Workload,
+  {
+    name,
+    count,
+    nodeSelector,
+    requests = { cpu: '100m', memory: '50Mi' },
+  }: Workload & { readonly requests?: Readonly<Record<string, string>> },
 ): Promise<RunningWorkload> {
   const labels = { app: name };
   await api.create(REPLICA_SETS, {
@@ -44,7 +49,7 @@ export async function startReplicas(
               labelSelector: { matchLabels: labels },
             },
           ],
-          containers: [container({ cpu: '100m', memory: '50Mi' })],
+          containers: [container(requests)],
         },
       },
     },
