@@ -2,8 +2,7 @@
 // From a watch event to the plan, snapshot included, in a cluster whose nodes all belong to machines.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { ClusterObserver } from '../../src/autoscaler/observation.ts';
-import { scalingInput } from '../../src/autoscaler/scaling-input.ts';
+import { ClusterObserver, scalingInput } from '../../src/autoscaler/index.ts';
 import { SETTINGS } from '../../src/autoscaler/testing/test-site.ts';
 import { createFleet, type FleetCapacity, type FleetView } from '../../src/fleet/index.ts';
 import { aPool, someSettings } from '../../src/fleet/testing/settings.ts';
@@ -106,17 +105,7 @@ async function openLoop({ nodes, load, pending }: DecisionOptions) {
   return {
     /** One pending pod is replaced by a new one; without pending pods, a running pod changes. */
     async decideAfterEvent(): Promise<Plan> {
-      const version = watch.nextVersion();
-      if (pending === 0) {
-        const pod = podObject({ index: 0, cpuMilli: 100, nodeName: 'node-0', version });
-        watch.push('pods', 'MODIFIED', pod);
-      } else {
-        const gone = podObject({ index: index - pending, cpuMilli: 700, version });
-        watch.push('pods', 'DELETED', gone);
-        const added = podObject({ index, cpuMilli: 700, version: watch.nextVersion() });
-        watch.push('pods', 'ADDED', added);
-        index += 1;
-      }
+      index = pushEvent(watch, { pending, index });
       await cluster.waitForChange({ afterRevision: observer.revision });
       const observation = await observer.update();
       if (!observation.isFresh) throw new Error(observation.reason);
@@ -138,6 +127,23 @@ async function openLoop({ nodes, load, pending }: DecisionOptions) {
     },
     close: () => cluster.close(),
   };
+}
+
+/** Returns the index of the next new pod. */
+function pushEvent(
+  watch: PushedWatch,
+  { pending, index }: { readonly pending: number; readonly index: number },
+): number {
+  const version = watch.nextVersion();
+  if (pending === 0) {
+    const pod = podObject({ index: 0, cpuMilli: 100, nodeName: 'node-0', version });
+    watch.push('pods', 'MODIFIED', pod);
+    return index;
+  }
+  watch.push('pods', 'DELETED', podObject({ index: index - pending, cpuMilli: 700, version }));
+  const added = podObject({ index, cpuMilli: 700, version: watch.nextVersion() });
+  watch.push('pods', 'ADDED', added);
+  return index + 1;
 }
 
 function poolOf(nodes: number) {

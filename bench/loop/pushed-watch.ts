@@ -46,20 +46,29 @@ export class PushedWatch implements Transport {
 
   /** Until the signal: the benchmark is shorter than a watch. */
   async *#stream(resource: string, signal: AbortSignal | undefined): AsyncIterable<Uint8Array> {
-    const lines: string[] = [];
-    let wake: () => void = () => undefined;
-    this.#streams.set(resource, (line) => {
-      lines.push(line);
-      wake();
-    });
-    signal?.addEventListener('abort', () => wake(), { once: true });
-    while (signal?.aborted !== true) {
-      const line = lines.shift();
-      if (line !== undefined) yield Buffer.from(line);
-      else
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-    }
+    const lines = new WaitingLines();
+    this.#streams.set(resource, (line) => lines.push(line));
+    signal?.addEventListener('abort', () => lines.push(undefined), { once: true });
+    for (let line = await lines.next(); line !== undefined; line = await lines.next())
+      yield Buffer.from(line);
+  }
+}
+
+class WaitingLines {
+  readonly #lines: (string | undefined)[] = [];
+  #wake: () => void = () => undefined;
+
+  /** Undefined ends the stream. */
+  push(line: string | undefined): void {
+    this.#lines.push(line);
+    this.#wake();
+  }
+
+  async next(): Promise<string | undefined> {
+    if (this.#lines.length === 0)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    return this.#lines.shift();
   }
 }

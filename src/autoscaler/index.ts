@@ -5,7 +5,9 @@ import type { CheckDrain } from '../fleet/index.ts';
 import { Autoscaler, type AutoscalerOptions } from './autoscaler.ts';
 
 export { Autoscaler, type AutoscalerOptions } from './autoscaler.ts';
+export { ClusterObserver } from './observation.ts';
 export { type PlannedOnce, type PlanOnceOptions, planOnce } from './plan-once.ts';
+export { scalingInput } from './scaling-input.ts';
 
 interface RunningAutoscaler {
   readonly description: string;

@@ -87,7 +87,7 @@ describe('pvescaler serve', () => {
     expect(served.lines.at(-1)).toMatchObject({ message: 'pvescaler stopped' });
     expect(served.lines.some(({ reason }) => reason === 'MachineReady')).toBe(true);
     expect(served.lines.map((line) => line.message).join('\n')).toMatch(
-      /the standalone autoscaler is not in this release/,
+      /without access to Kubernetes, pools keep their minimum size/,
     );
     // SIGTERM released the lease: the next driver does not wait for its expiry.
     expect(run('pool', 'scale', 'workers', '--to', '1').out).toBe('pool workers has 1 machine\n');
