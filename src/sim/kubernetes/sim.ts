@@ -8,7 +8,7 @@ import { Faults } from './faults.ts';
 import { type AppOptions, handleRequest, type JoinInfo, type Peer } from './http/app.ts';
 import { PagedLists } from './http/list.ts';
 import { Watches } from './http/watch.ts';
-import { findPlaces } from './scheduler/scheduler.ts';
+import { findPlaces, type PlaceRequest } from './scheduler/scheduler.ts';
 import type { JsonObject, SimObject } from './storage/objects.ts';
 import { ResourceStorage, requireResource } from './storage/resource-storage.ts';
 import { CONFIG_MAPS } from './storage/resources.ts';
@@ -117,8 +117,8 @@ export class KubernetesSim {
    * The nodes that the scheduler could bind a copy of the pod to now, after all pending pods have got their places. The
    * pod's own node does not count.
    */
-  findPlaces(pod: NamedBody['metadata']): readonly string[] {
-    return findPlaces(this.#context, pod);
+  findPlaces(request: PlaceRequest): readonly string[] {
+    return findPlaces(this.#context, request);
   }
 
   /** Discards the change history: watches and list continuations from earlier versions receive 410. */

@@ -39,15 +39,24 @@ export const scheduler: Controller = {
   },
 };
 
+export interface PlaceRequest {
+  readonly namespace: string;
+  readonly name: string;
+  /** Nodes that are left out with their pods, as if they were deleted. */
+  readonly withoutNodes?: readonly string[];
+}
+
 /** The nodes that could run a copy of the pod beside its own, after all pending pods have got their places. */
 export function findPlaces(
   cluster: ControllerContext,
-  { namespace = '', name }: { readonly namespace?: string; readonly name: string },
+  { namespace, name, withoutNodes = [] }: PlaceRequest,
 ): readonly string[] {
   const object = cluster.find(PODS, namespace, name);
   const pod = object && toPod(object);
   if (pod === undefined) return [];
-  const state = readClusterState(cluster, { without: pod });
+  const all = readClusterState(cluster, { without: pod });
+  const nodes = all.nodes.filter(({ node }) => !withoutNodes.includes(node.name));
+  const state = { ...all, nodes };
   for (const other of state.pending) {
     const filter = createPodFilter(other, state);
     const free = state.nodes.filter((node) => filter(node) === undefined);

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment of one seed of the autoscaler's soak: a simulated Proxmox VE whose guests join a simulated cluster, and
+// a pvescaler process with driver and autoscaler, all on virtual time.
+import { Autoscaler } from '../../src/autoscaler/index.ts';
+import { SETTINGS } from '../../src/autoscaler/testing/test-site.ts';
+import {
+  type CheckDrain,
+  createFleet,
+  type Fleet,
+  type FleetSettings,
+} from '../../src/fleet/index.ts';
+import { aJoiningPool, aJoiningSeed } from '../../src/fleet/testing/joining-test-fleet.ts';
+import { aRegion, someSettings } from '../../src/fleet/testing/settings.ts';
+import { KubernetesCluster } from '../../src/kubernetes/index.ts';
+import type { Cluster } from '../../src/ports/cluster.ts';
+import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
+import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
+import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
+import type { Log } from '../../src/ports/log.ts';
+import type { Meters } from '../../src/ports/meters.ts';
+import type { TransportRequest } from '../../src/ports/transport.ts';
+import {
+  createAuthority,
+  KubernetesSim,
+  userOfCertificate,
+} from '../../src/sim/kubernetes/index.ts';
+import { SimTransport } from '../kubernetes/sim-transport.ts';
+import {
+  type SimulatedRegion,
+  simulatedRegion,
+  threeHostCluster,
+} from '../proxmox/simulated-region.ts';
+
+const SERVER = 'https://kube.example:6443';
+const REGION = 'lab';
+const GIB = 2 ** 30;
+const MINUTE_MS = 60_000;
+const SCAN_MS = 15_000;
+/** Pods of a stopped VM are still recorded after this time. */
+const STEP_MS = 10_000;
+
+type KubeObject = ReturnType<KubernetesSim['list']>[number];
+
+/** A deliberate defect of the process. */
+export interface ProcessMutation {
+  readonly fleet?: (fleet: Fleet) => Fleet;
+  readonly checkDrain?: CheckDrain;
+}
+
+function poolSettings(name: string, cpu: number) {
+  const pool = aJoiningPool();
+  const size = { cpu, memoryBytes: cpu * 2 * GIB, diskBytes: 20 * GIB };
+  const seed = aJoiningSeed();
+  const join = { ...seed.join, server: SERVER, install: 'binary' };
+  return {
+    ...pool,
+    name,
+    regions: [REGION],
+    join: 'k3s' as const,
+    size,
+    sizes: { kind: 'choice' as const, sizes: [{ name: undefined, ...size }] },
+    limits: { ...pool.limits, max: 8 },
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the join with another server
+    seed: { ...seed, join } as typeof seed,
+    scaleUp: { ...pool.scaleUp, stabilizationWindowMs: 10_000 },
+    scaleDown: {
+      ...pool.scaleDown,
+      unneededTimeMs: 5 * MINUTE_MS,
+      delayAfterAddMs: 5 * MINUTE_MS,
+      maxConcurrent: 2,
+    },
+  };
+}
+
+function fleetSettings(uid: string): FleetSettings {
+  return someSettings([poolSettings('small', 2), poolSettings('large', 4)], {
+    cluster: uid,
+    regions: {
+      [REGION]: aRegion({
+        name: REGION,
+        storage: { images: 'local', seeds: 'shared', disks: ['local-lvm'] },
+      }),
+    },
+    orphans: 'delete',
+    busyMs: 5_000,
+  });
+}
+
+export class AutoscalerSite {
+  readonly clock = new VirtualClock();
+  readonly random: SeededRandom;
+  readonly kubernetes: KubernetesSim;
+  readonly region: SimulatedRegion;
+  readonly violations: string[] = [];
+  readonly log: string[] = [];
+  readonly #mutation: ProcessMutation;
+  readonly #store = new MemoryStore({ clock: this.clock });
+  readonly #settings: FleetSettings;
+  readonly #stop = new AbortController();
+  #process: { readonly stop: AbortController; readonly cluster: Cluster } | undefined;
+  #processCount = 0;
+  /** VMs that run, by id, with their names. */
+  #running = new Map<number, string>();
+  evictions = 0;
+
+  constructor(seed: number, mutation: ProcessMutation = {}) {
+    this.#mutation = mutation;
+    this.random = new SeededRandom(seed);
+    const authority = createAuthority();
+    this.kubernetes = new KubernetesSim({
+      clock: this.clock,
+      random: new SeededRandom(seed + 1),
+      controllers: {},
+      join: { server: SERVER, authority },
+    });
+    this.region = simulatedRegion(
+      {
+        cluster: { ...threeHostCluster(), vms: [], containers: [] },
+        clock: this.clock,
+        connect: ({ client }) => {
+          const peer = client && { certificateUser: userOfCertificate(client.certPem) };
+          return Promise.resolve(new SimTransport(this.kubernetes, peer));
+        },
+      },
+      { region: REGION },
+      'changes',
+    );
+    const [system] = this.kubernetes
+      .list('v1', 'namespaces')
+      .filter(({ metadata }) => metadata.name === 'kube-system');
+    this.#settings = fleetSettings(system?.metadata.uid ?? '');
+    void this.kubernetes.run(this.#stop.signal);
+  }
+
+  /** Starts a process; the previous one, if any, was killed. */
+  startProcess(): void {
+    const { clock } = this;
+    this.#processCount += 1;
+    const random = new SeededRandom(this.#processCount * 1_000 + this.random.integer(1_000));
+    const stop = new AbortController();
+    const cluster = new KubernetesCluster({
+      transport: new MonitoredTransport(this.kubernetes, (request) => this.#checkRequest(request)),
+      server: SERVER,
+      caPem: undefined,
+      clock,
+      random,
+      watch: 'all',
+    });
+    const store = this.#store.reopen();
+    const fleet = createFleet({
+      store,
+      clock,
+      random,
+      cluster,
+      hypervisors: new Map([[REGION, this.region.hypervisor]]),
+      settings: { ...this.#settings, holder: `process-${this.#processCount}` },
+      checkDrain: (node, signal) =>
+        (this.#mutation.checkDrain ?? autoscaler.checkDrain)(node, signal),
+    });
+    const autoscaler: Autoscaler = new Autoscaler({
+      fleet: this.#mutation.fleet?.(fleet) ?? fleet,
+      cluster,
+      journal: store.journal,
+      clock,
+      random,
+      log: SILENT,
+      meters: NO_METERS,
+      pools: Object.values(this.#settings.pools),
+      settings: SETTINGS,
+      scanMs: SCAN_MS,
+      namespace: 'pvescaler',
+    });
+    const events = { onError: (error: unknown) => this.record(`driver: ${String(error)}`) };
+    fleet.runDriver({ signal: stop.signal, events }).catch(() => undefined);
+    autoscaler.run(stop.signal).catch(() => undefined);
+    this.#process = { stop, cluster };
+  }
+
+  /** Ends as a killed process does: nothing is released. */
+  async killProcess(): Promise<void> {
+    this.record('the process is killed');
+    this.#process?.stop.abort();
+    await this.#process?.cluster.close();
+    this.#process = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.killProcess();
+    for (const { id } of this.vms) this.region.sim.guest(id)?.stop();
+    this.#stop.abort();
+    await this.clock.advance(1_000);
+  }
+
+  get vms() {
+    return this.region.sim.inspect().vms;
+  }
+
+  get pods(): readonly KubeObject[] {
+    return this.kubernetes.list('v1', 'pods');
+  }
+
+  record(text: string): void {
+    this.log.push(`${Math.round(this.clock.monotonic() / 1_000)} s: ${text}`);
+  }
+
+  report(violation: string): void {
+    this.violations.push(`${Math.round(this.clock.monotonic() / 1_000)} s: ${violation}`);
+  }
+
+  /** Advances the clock in steps, and checks the invariants after each; ends at the first violation. */
+  async advance(minutes: number): Promise<void> {
+    for (let passedMs = 0; passedMs < minutes * MINUTE_MS; passedMs += STEP_MS) {
+      if (this.violations.length > 0) return;
+      await this.clock.advance(STEP_MS);
+      this.#checkStoppedVms();
+    }
+    // The requests of hours, with the seed ISOs in them, need too much memory.
+    this.region.transport.requests.length = 0;
+    this.kubernetes.requests.length = 0;
+  }
+
+  /** Every VM that pvescaler stops has no pods any more that its node must not lose. */
+  #checkStoppedVms(): void {
+    const running = new Map(
+      this.vms.filter((vm) => vm.running).map(({ id, config }) => [id, config['name'] ?? '']),
+    );
+    for (const [id, name] of this.#running) {
+      if (running.has(id)) continue;
+      const lost = this.pods.filter((pod) => isHarmed(pod, name)).map((pod) => pod.metadata.name);
+      if (lost.length > 0)
+        this.report(`VM ${id} was stopped with running pods: ${lost.join(', ')}`);
+    }
+    this.#running = running;
+  }
+
+  #checkRequest({ method, url }: TransportRequest): void {
+    const { pathname } = new URL(url);
+    const [, namespace = '', name = '', subresource] =
+      /\/namespaces\/([^/]+)\/pods\/([^/]+)(?:\/(\w+))?$/.exec(pathname) ?? [];
+    if (method === 'DELETE' && name !== '') this.report(`pod ${name} is deleted, not evicted`);
+    if (method !== 'POST' || subresource !== 'eviction') return;
+    const pod = this.pods.find((one) => one.metadata.name === name);
+    // A repeated request for a pod that has ended or ends already.
+    if (pod === undefined || isEnding(pod)) return;
+    this.evictions += 1;
+    this.record(`pod ${name} is evicted`);
+    // A topology domain of which only draining nodes are left counts until they are deleted.
+    const withoutNodes = this.kubernetes.list('v1', 'nodes').filter(isDraining).map(nameOf);
+    const isPlaced = [[], withoutNodes].some(
+      (gone) => this.kubernetes.findPlaces({ namespace, name, withoutNodes: gone }).length > 0,
+    );
+    if (!isPlaced) this.report(`pod ${name} is evicted and fits on no other node`);
+  }
+}
+
+function nameOf({ metadata }: KubeObject): string {
+  return metadata.name;
+}
+
+function isDraining(node: KubeObject): boolean {
+  const { taints = [] } = (node['spec'] ?? {}) as { taints?: readonly { readonly key: string }[] };
+  return taints.some(({ key }) => key.endsWith('pvescaler-draining'));
+}
+
+function isEnding({ metadata, status }: KubeObject): boolean {
+  const { phase } = (status ?? {}) as { readonly phase?: string };
+  return metadata.deletionTimestamp !== undefined || phase === 'Succeeded' || phase === 'Failed';
+}
+
+function isHarmed(pod: KubeObject, node: string): boolean {
+  const { nodeName } = (pod['spec'] ?? {}) as { readonly nodeName?: string };
+  const owners = (pod.metadata['ownerReferences'] ?? []) as readonly { readonly kind: string }[];
+  const isDaemon = owners.some(({ kind }) => kind === 'DaemonSet');
+  return nodeName === node && !isDaemon && !isEnding(pod);
+}
+
+/** Shows every request before it is sent. */
+class MonitoredTransport extends SimTransport {
+  readonly #onRequest: (request: TransportRequest) => void;
+
+  constructor(sim: KubernetesSim, onRequest: (request: TransportRequest) => void) {
+    super(sim);
+    this.#onRequest = onRequest;
+  }
+
+  override request(request: TransportRequest) {
+    this.#onRequest(request);
+    return super.request(request);
+  }
+}
+
+const SILENT: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  with: () => SILENT,
+};
+const NO_METERS: Meters = { add: () => undefined, observe: () => undefined, set: () => undefined };
