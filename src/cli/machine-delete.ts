@@ -17,6 +17,7 @@ export function addMachineDelete(parent: Command, host: CommandHost): void {
   withDeleteOptions(command).action((texts: readonly string[], options: DeleteOptions) =>
     withFleet(host, options, {
       access: 'drive',
+      checksTokens: false,
       use: async (open) => {
         const { deleteNamed } = await import('./run-machine-delete.ts');
         await deleteNamed(host, open, { texts, options });

@@ -31,6 +31,7 @@ export function addOrphans(parent: Command, host: CommandHost): void {
     .action((options: OrphansOptions) =>
       withFleet(host, options, {
         access: 'drive',
+        checksTokens: false,
         adjust: (settings) =>
           options.fix === true ? { ...settings, orphans: 'delete', lostAfterMs: 0 } : settings,
         use: (open) => listOrphans(host, open, options),

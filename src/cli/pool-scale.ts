@@ -23,6 +23,7 @@ export function addPoolScale(parent: Command, host: CommandHost): void {
   withConfigOptions(withDrainOptions(command)).action((name: string, options: ScaleOptions) =>
     withFleet(host, options, {
       access: 'drive',
+      checksTokens: options.to !== '0',
       use: async (open) => {
         const { scalePool } = await import('./run-pool-scale.ts');
         await scalePool(host, open, { name, options });

@@ -5,8 +5,7 @@ import { type OpenFleet, type OpenOptions, openFleet } from '../setup/index.ts';
 import { type ConfigOptions, readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 
-interface FleetUse {
-  readonly access: OpenOptions['access'];
+interface FleetUse extends Pick<OpenOptions, 'access' | 'checksTokens'> {
   readonly adjust?: (settings: FleetSettings) => FleetSettings;
   /** Which objects of the cluster are watched. Default: Nodes. */
   readonly watch?: 'nodes' | 'all';
@@ -21,6 +20,7 @@ export async function withFleet(
   if (!result.ok) return reportConfigErrors(host, result.problems);
   const open = await openFleet(host.context, result.config, {
     access: work.access,
+    checksTokens: work.checksTokens,
     adjust: work.adjust,
     watch: work.watch,
     warn: (warning) => host.context.err(`warning: ${warning}\n`),

@@ -17,6 +17,7 @@ interface ReadOptions {
   /** URL of the API server; undefined without access to the cluster. */
   readonly server: string | undefined;
   readonly warn: (warning: string) => void;
+  readonly checksTokens: boolean;
 }
 
 /** Only recipes that a pool uses. */
@@ -91,24 +92,27 @@ async function readGuestFiles(recipe: Recipe, options: ReadOptions) {
   };
 }
 
-/** Reads the token once to report errors at the start. Each machine reads it again, so that a new token is picked up. */
+/**
+ * Reads the token once to report errors at the start, unless the caller creates no machines. Each machine reads it again,
+ * so that a new token is picked up.
+ */
 async function readToken(
   { token, tokenTtlMs }: Recipe,
-  { context, cluster, warn }: ReadOptions,
+  { context, cluster, warn, checksTokens }: ReadOptions,
 ): Promise<TokenSettings> {
   if (token.kind === 'auto') return { kind: 'auto', ttlMs: tokenTtlMs };
   const { adapters } = context;
-  const { value, warnings } = await adapters.readSecret(token.source, cluster);
-  for (const warning of warnings) warn(warning);
-  if (value.includes('::server:')) {
-    warn(
-      'the join token is a server token: anyone who reads a seed ISO could add a server; use an agent token',
-    );
+  const read = () => adapters.readSecret(token.source, cluster);
+  if (checksTokens) {
+    const { value, warnings } = await read();
+    for (const warning of warnings) warn(warning);
+    if (value.includes('::server:')) {
+      warn(
+        'the join token is a server token: anyone who reads a seed ISO could add a server; use an agent token',
+      );
+    }
   }
-  return {
-    kind: 'static',
-    read: async () => (await adapters.readSecret(token.source, cluster)).value,
-  };
+  return { kind: 'static', read: async () => (await read()).value };
 }
 
 async function readOptionalFile(

@@ -28,6 +28,8 @@ export interface OpenOptions {
    * database and connects to Proxmox and Kubernetes.
    */
   readonly access: 'read' | 'view' | 'drive';
+  /** False: creates no machines as a rule, so an unreadable join token is an error only when it is needed. */
+  readonly checksTokens?: boolean | undefined;
   readonly adjust?: ((settings: FleetSettings) => FleetSettings) | undefined;
   readonly warn: (warning: string) => void;
   readonly checkDrain?: CheckDrain | undefined;
@@ -85,6 +87,7 @@ async function open(
     isDriving,
     connected,
     warn: opening.warn,
+    checksTokens: opening.checksTokens,
   });
   const fleet = createFleet({
     store,
@@ -180,12 +183,13 @@ interface SettingsInput {
   readonly isDriving: boolean;
   readonly connected: ConnectedCluster | undefined;
   readonly warn: (warning: string) => void;
+  readonly checksTokens: boolean | undefined;
 }
 
 async function resolveSettings(
   context: SetupContext,
   config: Config,
-  { store, isDriving, connected, warn }: SettingsInput,
+  { store, isDriving, connected, warn, checksTokens = true }: SettingsInput,
 ): Promise<FleetSettings> {
   const keys = isDriving ? config.ssh.publicKeyPaths : [];
   const files = await Promise.all(keys.map((path) => context.files.read(path)));
@@ -195,7 +199,7 @@ async function resolveSettings(
     readChecksum: imageChecksums(context, config),
     publicKeys: files.flatMap((text) => (text === undefined ? [] : [text.trim()])),
     joins: isDriving
-      ? await readJoinSettings(config, { context, server: connected?.server, warn })
+      ? await readJoinSettings(config, { context, server: connected?.server, warn, checksTokens })
       : {},
   });
 }

@@ -102,6 +102,21 @@ it('pools counts the machines whose VM exists, and says when it can only count r
   });
 }, 120_000);
 
+it('commands that create no machines need no join token', async () => {
+  const k3s = 'server: "https://192.0.2.1:6443", install: none';
+  const { run } = await aLab({
+    join: 'k3s',
+    config: `join: { k3s: { ${k3s}, token: { secretFile: /nonexistent/token } } }`,
+  });
+  const up = run('pool', 'scale', 'workers', '--to', '1');
+  expect(up.err).toContain('/nonexistent/token cannot be read (ENOENT)');
+  expect(run('pool', 'scale', 'workers', '--to', '0')).toMatchObject({
+    exitCode: 0,
+    out: 'pool workers has 0 machines\n',
+  });
+  expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
+}, 120_000);
+
 /** Kills the command after `steps` lines of progress. */
 async function killAfter(steps: number, path: string): Promise<void> {
   const child = start(['pool', 'scale', 'workers', '--to', '2', '--config', path]);

@@ -8,7 +8,17 @@ suite=(vitest run --config test/k3s/vitest.config.ts "$@")
 if [ -z "${K3S:-}" ]; then exec "${suite[@]}"; fi
 
 server=pvescaler-k3s-server-$$ agent=pvescaler-k3s-agent-$$
-trap 'ip netns delete "$server"; ip netns delete "$agent"' EXIT
+work=$(mktemp -d)
+list_groups() { find /sys/fs/cgroup -depth -type d -path '*/kubepods*'; }
+groups_before=$(list_groups)
+clean_up() {
+  ip netns delete "$server"
+  ip netns delete "$agent"
+  rmdir "$work"
+  # The kubelet leaves empty control groups; those of another kubelet on this machine stay.
+  if [ -z "$groups_before" ]; then list_groups | xargs --no-run-if-empty rmdir; fi
+}
+trap 'clean_up || true' EXIT
 ip netns add "$server"
 ip netns add "$agent"
 ip link add server netns "$server" type veth peer name agent netns "$agent"
@@ -21,6 +31,5 @@ done
 # Both choose the address of their default route as their own.
 ip -n "$server" route add default via 10.99.0.2
 ip -n "$agent" route add default via 10.99.0.1
-work=$(mktemp -d)
 K3S=$(realpath "$K3S") AGENT_NETWORK=/run/netns/$agent TMPDIR=$work nsenter --net="/run/netns/$server" \
   unshare --mount bash -c 'mount -t tmpfs tmpfs "$TMPDIR" && exec "$@"' bash "${suite[@]}"

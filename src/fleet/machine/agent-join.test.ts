@@ -94,5 +94,7 @@ describe('joinByAgent', () => {
     if (vm !== undefined) vm.startedAt = undefined;
     await runPasses(testFleet, 30);
     expect(starts()).toBe(2);
+    // A token is kept in memory only until it was sent.
+    expect(testFleet.cluster.state.tokens).toHaveLength(2);
   });
 });

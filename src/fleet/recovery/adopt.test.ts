@@ -162,6 +162,17 @@ describe('adoptVms: static addresses', () => {
     expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
   });
 
+  it('are leased to a machine when it is adopted, so that no other gets them', async () => {
+    const testFleet = aTestFleet(SETTINGS);
+    await onePass(testFleet.fleet, testFleet);
+    putVm(testFleet, markerFor(1_280, { addresses: ['10.10.10.13/24'] }), 'running');
+    await onePass(testFleet.fleet, testFleet);
+    const leases = (await testFleet.store.addresses.list()).map(({ value }) => value);
+    expect(leases).toMatchObject([
+      { address: '10.10.10.13', machine: aMachineId(3), vmId: 1_280, pool: 'workers' },
+    ]);
+  });
+
   it('a VM that never ran is deleted when its address was assigned to another machine meanwhile', async () => {
     const testFleet = await testFleetWith(1);
     putVm(testFleet, markerFor(1_280, { addresses: ['10.10.10.11/24'] }), 'stopped');

@@ -9,6 +9,8 @@ const SAMPLED = 4;
 const SCENARIOS: readonly Scenario[] = [
   { name: 'create', before: 0, expected: 1 },
   { name: 'delete', before: 1, expected: 0 },
+  { name: 'drain', before: 1, expected: 0, drain: 'complete' },
+  { name: 'undo a drain', before: 1, expected: 1, drain: 'blocked' },
 ];
 
 describe.each(SCENARIOS)('a sample of the crash points of one machine, $name', (scenario) => {

@@ -68,6 +68,28 @@ describe('request', () => {
     expect(await targetOf(testFleet)).toBe(0);
   });
 
+  it.each([-1, 1.5, Number.NaN])('refuses %d machines', async (count) => {
+    const { fleet, store } = aTestFleet();
+    const error = { code: 'REQUEST_INVALID', message: `${count} is not a number of machines` };
+    await expect(fleet.request('workers', count, REASON)).rejects.toMatchObject(error);
+    await expect(fleet.scaleTo('workers', count, REASON)).rejects.toMatchObject(error);
+    await expect(fleet.cancel('workers', count, REASON)).rejects.toMatchObject(error);
+    expect(await store.intents.list()).toEqual([]);
+  });
+
+  it('of no machine, or of a pool without a machine to cancel, records no intent', async () => {
+    const { fleet, store } = aTestFleet();
+    const nothing = { intent: undefined, machines: [] };
+    expect(await fleet.request('workers', 0, REASON)).toEqual(nothing);
+    expect(await fleet.scaleTo('workers', 0, REASON)).toEqual(nothing);
+    expect(await fleet.cancel('workers', 3, REASON)).toEqual(nothing);
+    expect(await fleet.remove([], REASON)).toEqual(nothing);
+    expect(await store.intents.list()).toEqual([]);
+    await expect(fleet.cancel('unknown', 1, REASON)).rejects.toMatchObject({
+      code: 'POOL_NOT_FOUND',
+    });
+  });
+
   it('accepts a call after an earlier one failed', async () => {
     const testFleet = aTestFleet();
     const calls = [

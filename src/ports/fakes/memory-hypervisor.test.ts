@@ -124,3 +124,15 @@ describe('MemoryHypervisor', () => {
     });
   });
 });
+
+it('refuses to destroy a protected VM, as Proxmox does', async () => {
+  const { hypervisor, clock } = createHypervisor();
+  const vm = hypervisor.state.vms.get(9_000)!;
+  vm.options.set('protection', '1');
+  const destroyed = hypervisor.destroyVm({ vmId: 9_000, host: 'pve1' });
+  await expect(advanceUntilSettled(clock, destroyed)).rejects.toMatchObject({
+    code: 'VM_LOCKED',
+    message: "can't remove VM 9000 - protection mode enabled",
+  });
+  expect(hypervisor.state.vms.has(9_000)).toBe(true);
+});

@@ -201,6 +201,10 @@ export class MemoryOperations {
     if (vm.startedAt !== undefined) {
       throw new Conflict('VM_CHANGED', `VM ${vm.vmId} is running - destroy failed`);
     }
+    if (vm.options.get('protection') === '1') {
+      const message = `can't remove VM ${vm.vmId} - protection mode enabled`;
+      throw new Conflict('VM_LOCKED', message);
+    }
     return this.#startTask(vm, {
       kind: 'destroy',
       finish: () => {

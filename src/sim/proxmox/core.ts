@@ -5,6 +5,7 @@ import type { AccessChecks, RequiredPrivileges } from './access/checks.ts';
 import type { Permissions } from './access/permissions.ts';
 import type { Sessions } from './access/sessions.ts';
 import { serverError } from './api-error.ts';
+import type { Faults } from './control/faults.ts';
 import type { Guest, GuestInput, OpenConnection } from './guest/guest.ts';
 import { formatScalar, type Params, type ParamValue } from './schema/verify.ts';
 import type { UrlDescription } from './state/cluster-description.ts';
@@ -19,6 +20,7 @@ export type UrlSource = (
 ) => Promise<(UrlDescription & { readonly bytes?: Uint8Array }) | undefined>;
 
 export interface Core {
+  readonly faults: Faults;
   readonly state: ClusterState;
   readonly tasks: TaskEngine;
   readonly locks: Locks;
@@ -57,6 +59,8 @@ export class Call {
   readonly authUser: string;
   /** The host that executes the call. */
   readonly host: string;
+  /** The host that received the call. */
+  readonly entryHost: string;
   readonly params: Params;
   readonly upload: Upload | undefined;
 
@@ -65,6 +69,7 @@ export class Call {
     readonly endpoint: EndpointFact;
     readonly authUser: string;
     readonly host: string;
+    readonly entryHost: string;
     readonly params: Params;
     readonly upload: Upload | undefined;
   }) {
@@ -72,14 +77,15 @@ export class Call {
     this.endpoint = fields.endpoint;
     this.authUser = fields.authUser;
     this.host = fields.host;
+    this.entryHost = fields.entryHost;
     this.params = fields.params;
     this.upload = fields.upload;
   }
 
   /** The same call with other parameters, for endpoints that are an alias of another one. */
   withParams(params: Params): Call {
-    const { core, endpoint, authUser, host, upload } = this;
-    return new Call({ core, endpoint, authUser, host, params, upload });
+    const { core, endpoint, authUser, host, entryHost, upload } = this;
+    return new Call({ core, endpoint, authUser, host, entryHost, params, upload });
   }
 
   get state(): ClusterState {
@@ -134,6 +140,10 @@ export function startTask(
   },
   work: (context: TaskContext) => Promise<void>,
 ): string {
+  const target = { host: task.host, taskType: task.type, vmId: Number(task.id) };
+  if (core.faults.take(['no-worker'], target) !== undefined) {
+    throw serverError('got no worker upid - start worker failed');
+  }
   const host = core.state.hosts.get(task.host);
   const pid = host === undefined ? 1000 : (host.nextPid += 1 + core.state.random.integer(5));
   return core.tasks.start({ ...task, id: String(task.id ?? ''), pid: pid % 4_000_000 }, work);

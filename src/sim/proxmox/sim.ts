@@ -68,6 +68,7 @@ function createCore(options: SimOptions): { readonly core: Core; readonly faults
   const tasks = new TaskEngine(clock, speed);
   const faults = new Faults(random);
   const core: Core = {
+    faults,
     state,
     tasks,
     locks: new Locks(clock),

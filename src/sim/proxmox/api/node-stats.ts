@@ -63,7 +63,8 @@ export function storageUsage(
 ): { readonly total: number; readonly used: number; readonly avail: number } {
   if (!storage.active) return { total: 0, used: 0, avail: 0 };
   const used = Math.floor(usedBytes(storage, host));
-  return { total: storage.size, used, avail: storage.size - used };
+  const avail = Math.max(0, storage.size - (storage.reserved ?? 0) - used);
+  return { total: storage.size, used, avail };
 }
 
 /** Proxmox returns content types in any order; this keeps the order of the cluster description. */

@@ -145,6 +145,76 @@ describe('uploads', () => {
   });
 });
 
+describe('uploads that Proxmox refuses in unusual ways', () => {
+  const parts = [
+    ['content', 'iso'],
+    ['filename', 'x', 'a.iso'],
+  ] as const;
+  const weak = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
+
+  it('answer 400 without a body when the privilege is missing and the connection was used before', async () => {
+    const harness = new SimHarness();
+    harness.authorization = weak;
+    const request = {
+      method: 'POST',
+      target: `/api2/json${PATH}/local/upload`,
+      headers: { 'content-type': 'multipart/form-data; boundary=XX' },
+      body: multipart(parts),
+    };
+    const refused = await harness.send({ ...request, isConnectionReused: true });
+    expect([refused.status, refused.reason, refused.body]).toEqual([400, 'bad request', '']);
+    expect((await harness.send(request)).status).toBe(403);
+  });
+
+  it.each(['local', 'seeds'])(
+    'fail for another host without ssh, and leave a file (%s)',
+    async (storage) => {
+      const described = testCluster(2);
+      const seeds = { name: 'seeds', type: 'nfs', content: ['iso'], size: 2 ** 34 } as const;
+      const cluster = { ...described, ssh: false, storages: [...described.storages, seeds] };
+      const harness = new SimHarness({ cluster });
+      const send = (host: string) =>
+        harness.send({
+          method: 'POST',
+          target: `/api2/json${PATH}/${storage}/upload`,
+          headers: { 'content-type': 'multipart/form-data; boundary=XX' },
+          body: multipart(parts),
+          host,
+        });
+      const refused = await send('pve2');
+      expect(refused.status).toBe(500);
+      expect(refused.reason).toMatch(
+        new RegExp(
+          `^can't activate storage '${storage}' on node 'pve1': command '/usr/bin/ssh .* failed`,
+        ),
+      );
+      expect(harness.sim.inspect().leftUploads).toEqual([
+        expect.stringMatching(/^pve2:\/var\/tmp\/pveupload-/),
+      ]);
+      expect(await harness.waitForTask(await send('pve1'))).toBe('OK');
+    },
+  );
+});
+
+describe('free space', () => {
+  it('is less than total minus used on a storage with reserved blocks', async () => {
+    const described = testCluster();
+    const storages = described.storages.map((one) =>
+      one.name === 'local' ? { ...one, used: 2 ** 30, reserved: 2 ** 32 } : one,
+    );
+    const harness = new SimHarness({ cluster: { ...described, storages } });
+    const { data } = await harness.call('GET', PATH);
+    const { total, used, avail } = data.find((one: { storage: string }) => one.storage === 'local');
+    expect(total - used - avail).toBe(2 ** 32);
+    const { data: resources } = await harness.call('GET', '/cluster/resources', {
+      type: 'storage',
+    });
+    const listed = resources.find((one: { storage: string }) => one.storage === 'local');
+    expect(listed).toMatchObject({ maxdisk: total, disk: used });
+    expect(listed).not.toHaveProperty('avail');
+  });
+});
+
 describe('downloads', () => {
   const url = 'https://images.example/noble.img';
   const checksum = 'a'.repeat(64);

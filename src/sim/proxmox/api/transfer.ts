@@ -103,6 +103,7 @@ function uploadFile(call: Call): string {
     throw serverError(`storage '${storage.id}' does not support '${content}' content`);
   }
   requireActiveStorage(call.state, storage.id, call.host);
+  requireSsh(call, storage.id, file);
   const target = volumePath(storage, `${content}/${name}`);
   return call.forkTask({ type: 'imgcopy' }, async (context) => {
     context.log(`starting file import from: ${file.tmpName}`);
@@ -117,6 +118,16 @@ function uploadFile(call: Call): string {
     storeFile(call, storage, { name, size: file.bytes.length, bytes: file.bytes });
     context.log('finished file import successfully');
   });
+}
+
+/** Another host gets the file by ssh, also on a shared storage. The temporary file stays when that fails. */
+function requireSsh({ core, state, host, entryHost }: Call, storage: string, file: Upload): void {
+  if (host === entryHost || state.hasSsh) return;
+  core.state.leftUploads.push(`${entryHost}:${file.tmpName}`);
+  const command = `/usr/bin/ssh -e none -o 'BatchMode=yes' -o 'HostKeyAlias=${host}' ${host} -- pvesm status --storage ${storage}`;
+  throw serverError(
+    `can't activate storage '${storage}' on node '${host}': command '${command}' failed: exit code 255`,
+  );
 }
 
 async function lookUpUrl(

@@ -12,6 +12,7 @@ export interface FaultRule {
    * hang: sends nothing for `delayMs` (default ten minutes), then resets the connection, without doing the work.
    * response-lost: does the work, then resets the connection. response-delayed: does the work, responds `delayMs`
    * later. host-down: the host loses power before the work. host-down-after: the host loses power after the work.
+   * no-worker: the worker of the task cannot be started; what the call did before, such as the lock of a new VM, stays.
    * task-fails: the task fails after `delayMs` of work. task-killed: the same, but the worker does not clean up.
    */
   readonly kind:
@@ -22,6 +23,7 @@ export interface FaultRule {
     | 'response-delayed'
     | 'host-down'
     | 'host-down-after'
+    | 'no-worker'
     | 'task-fails'
     | 'task-killed';
   readonly status?: number;

@@ -21,6 +21,8 @@ export interface InspectedVolume {
 }
 
 export interface Inspection {
+  /** Temporary files of uploads that could not be passed on, as `host:path`. */
+  readonly leftUploads: readonly string[];
   readonly vms: readonly InspectedVm[];
   readonly volumes: readonly InspectedVolume[];
   readonly runningTasks: readonly TaskRecord[];
@@ -46,6 +48,7 @@ function inspectVolumes(core: Core): InspectedVolume[] {
 
 export function inspectCluster(core: Core, requests: ReadonlyMap<string, number>): Inspection {
   return {
+    leftUploads: [...core.state.leftUploads],
     vms: [...core.state.vms.values()].map((vm) => ({
       id: vm.id,
       host: vm.host,

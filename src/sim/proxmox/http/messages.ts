@@ -10,6 +10,8 @@ export interface SimRequest {
   readonly body?: Uint8Array | string | undefined;
   /** The host that the client connects to; absent = the first one. */
   readonly host?: string;
+  /** Whether an earlier request came over the same connection. */
+  readonly isConnectionReused?: boolean;
 }
 
 export interface SimResponse {

@@ -93,6 +93,9 @@ export class RequestPipeline {
       return this.#findCaller(incoming);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      if (isMisreadUpload(incoming)) {
+        throw new EarlyResponse(reasonOnlyResponse(400, 'bad request'));
+      }
       await this.#sleep(SIMULATED_TIMEOUTS_MS.unauthorized);
       throw new EarlyResponse(reasonOnlyResponse(error.status, error.message));
     }
@@ -242,6 +245,7 @@ export class RequestPipeline {
       endpoint,
       authUser: routed.caller?.authUser ?? '',
       host: routed.host,
+      entryHost: incoming.entryHost,
       params,
       upload: routed.upload,
     });
@@ -319,4 +323,10 @@ function mergeParams(given: Params, path: Readonly<Record<string, string>>): Par
     merged[name] = value;
   }
   return merged;
+}
+
+/** On a connection that was used before, Proxmox reads the body of a refused upload as the next request. */
+function isMisreadUpload({ request, path }: IncomingRequest): boolean {
+  if (request.isConnectionReused !== true || request.method !== 'POST') return false;
+  return UPLOAD_PATH.test(path) && Buffer.from(request.body ?? '').includes('\n');
 }

@@ -50,6 +50,9 @@ export function createRequestListener(
   };
 }
 
+/** Connections over which a request was answered. */
+const usedSockets = new WeakSet<object>();
+
 export async function handleExchange(
   sim: ProxmoxSim,
   host: string | undefined,
@@ -66,8 +69,10 @@ export async function handleExchange(
       target: incoming.url ?? '/',
       headers,
       body,
+      isConnectionReused: usedSockets.has(incoming.socket),
       ...(host === undefined ? {} : { host }),
     });
+    usedSockets.add(incoming.socket);
     sendResponse(outgoing, result);
   } catch (error) {
     if (!(error instanceof SimConnectionError)) {

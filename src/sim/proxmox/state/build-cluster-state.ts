@@ -96,6 +96,7 @@ export function addStorage(state: ClusterState, described: StorageDescription): 
     path: findStoragePath(described),
     size: described.size,
     used: described.used ?? 0,
+    reserved: described.reserved ?? 0,
     enabled: described.enabled ?? true,
     active: described.active ?? true,
     volumes: new Map(),
@@ -257,6 +258,7 @@ export function buildClusterState(
 ): BuiltCluster {
   const state = new ClusterState(options);
   state.clusterName = cluster.name ?? (cluster.hosts.length > 1 ? 'sim' : undefined);
+  state.hasSsh = cluster.ssh ?? true;
   for (const [index, host] of cluster.hosts.entries()) addHost(state, host, index);
   const online = [...state.hosts.values()].filter((host) => host.online).length;
   state.quorate = online > state.hosts.size / 2;

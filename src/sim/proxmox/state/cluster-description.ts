@@ -63,6 +63,8 @@ export interface StorageDescription {
   readonly path?: string;
   readonly size: number;
   readonly used?: number;
+  /** Neither used nor available: reserved blocks of a file system, or a quota. */
+  readonly reserved?: number;
   readonly enabled?: boolean;
   /** False: not mounted on any host; it is listed as inactive and refuses work. */
   readonly active?: boolean;
@@ -175,6 +177,8 @@ export interface ClusterDescription {
   readonly name?: string;
   readonly datacenter?: DatacenterDescription;
   readonly hosts: readonly HostDescription[];
+  /** False: root cannot log in by ssh from host to host, so uploads reach only the host that receives them. */
+  readonly ssh?: boolean;
   readonly storages: readonly StorageDescription[];
   readonly users?: readonly UserDescription[];
   readonly groups?: readonly { readonly id: string; readonly members?: readonly string[] }[];

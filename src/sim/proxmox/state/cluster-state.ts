@@ -49,6 +49,10 @@ export class ClusterState {
   readonly roles: Map<string, ReadonlySet<string>>;
   acl: Acl[] = [];
   readonly pools = new Map<string, Pool>();
+  /** Whether root can log in by ssh from host to host. */
+  hasSsh = true;
+  /** Temporary files of uploads that could not be passed on, as `host:path`. */
+  readonly leftUploads: string[] = [];
   readonly ha = new Map<string, HaResource>();
   readonly urls = new Map<string, UrlDescription>();
   guestRules: readonly GuestRule[] = [];

@@ -58,6 +58,8 @@ export interface Storage {
   readonly path: string | undefined;
   readonly size: number;
   readonly used: number;
+  /** Neither used nor available; absent in states saved by earlier versions. */
+  readonly reserved?: number;
   enabled: boolean;
   active: boolean;
   /** By host (`*` when shared), then by volume name. */

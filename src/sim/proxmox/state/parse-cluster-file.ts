@@ -63,6 +63,7 @@ const STORAGE = object(
     path: text,
     size,
     used: size,
+    reserved: size,
     enabled: flag,
     active: flag,
     files: list(FILE),
@@ -104,6 +105,7 @@ const CLUSTER = object(
     version: oneOf('8.4', '9.2'),
     name: text,
     datacenter: DATACENTER,
+    ssh: flag,
     hosts: list(
       object(
         {

@@ -179,7 +179,8 @@ function writtenBytes(storage: Storage, host: string): number {
 
 /** Whether `more` bytes beyond what its volumes need do not fit on a file storage. */
 export function isFileStorageFull(storage: Storage, host: string, more = 0): boolean {
-  return storage.path !== undefined && writtenBytes(storage, host) + more > storage.size;
+  const usable = storage.size - (storage.reserved ?? 0);
+  return storage.path !== undefined && writtenBytes(storage, host) + more > usable;
 }
 
 /** Thin storages only count written data; for a disk from an image, at most 2 GiB. */
@@ -237,7 +238,8 @@ function requireSpace(
 ): void {
   const { storage, host } = at;
   const isThick = storage.type === 'lvm' || storage.type === 'zfspool';
-  if (!isThick || usedBytes(storage, host) + requested.size <= storage.size) return;
+  const usable = storage.size - (storage.reserved ?? 0);
+  if (!isThick || usedBytes(storage, host) + requested.size <= usable) return;
   throw serverError(
     storage.type === 'lvm'
       ? `lvcreate '${storage.id}/${requested.name}' error:   Volume group "${storage.id}" has insufficient free space`

@@ -159,3 +159,20 @@ describe('cloning', () => {
     expect(await harness.waitForTask(first)).toBe('OK');
   });
 });
+
+describe('clones to one id in parallel', () => {
+  it('succeed once; the others are refused, or end as failed tasks, and leave nothing', async () => {
+    const harness = await withTemplate();
+    const sent = await Promise.all([1, 2, 3, 4].map(() => clone(harness, { newid: 181, full: 1 })));
+    const accepted = sent.filter(({ status }) => status === 200);
+    const ends = await Promise.all(accepted.map((response) => harness.waitForTask(response)));
+    expect(accepted.length).toBeGreaterThan(1);
+    expect(ends.filter((end) => end === 'OK')).toHaveLength(1);
+    for (const end of ends.filter((each) => each !== 'OK'))
+      expect(end).toMatch(/already exists|File exists|can't lock file/);
+    expect((await clone(harness, { newid: 181, full: 1 })).status).toBe(500);
+    const { data } = await harness.call('GET', '/nodes/pve1/storage/local-lvm/content');
+    const volumes = data.filter(({ vmid }: { vmid: number }) => vmid === 181);
+    expect(volumes).toHaveLength(1);
+  });
+});

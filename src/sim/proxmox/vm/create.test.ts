@@ -249,3 +249,17 @@ describe('user-tag-access', () => {
     );
   });
 });
+
+describe('a creation whose worker cannot be started', () => {
+  it('answers 500 and leaves the VM with its lock', async () => {
+    const harness = new SimHarness();
+    harness.sim.faults.add({ kind: 'no-worker', taskType: 'qmcreate' });
+    const refused = await harness.call('POST', '/nodes/pve1/qemu', { vmid: 300 });
+    expect([refused.status, refused.reason]).toEqual([
+      500,
+      'got no worker upid - start worker failed',
+    ]);
+    const { data } = await harness.call('GET', '/nodes/pve1/qemu/300/config');
+    expect(data).toMatchObject({ lock: 'create' });
+  });
+});
