@@ -9,7 +9,6 @@ import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { formatTable } from './format-table.ts';
-import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -82,6 +81,7 @@ async function carryOut(
     const intents = await open.store.intents.list();
     return intents.map(({ value }) => value).find((intent) => intent.id === id);
   };
+  const { runUntilDone } = await import('./run-until-done.ts');
   await runUntilDone(host, open, {
     regions: [plan.region],
     timeoutMs,

@@ -8,7 +8,6 @@ import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { formatTable } from './format-table.ts';
 import { addOrphansAdopt, addOrphansForget } from './orphans-decide.ts';
-import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -61,6 +60,7 @@ async function fixOrphans(
   open: OpenFleet,
   timeoutMs: number | undefined,
 ): Promise<void> {
+  const { runUntilDone } = await import('./run-until-done.ts');
   await runUntilDone(host, open, {
     regions: Object.keys(open.config.regions),
     timeoutMs,

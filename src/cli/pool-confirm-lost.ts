@@ -7,7 +7,6 @@ import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { formatGone } from './format-machines.ts';
 import { formatTable } from './format-table.ts';
-import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -56,6 +55,7 @@ async function confirmLost(
   const ids = new Set<MachineId>();
   const isUnfinished = ({ id, phase }: Machine) =>
     ids.has(id) && phase !== 'gone' && phase !== 'failed';
+  const { runUntilDone } = await import('./run-until-done.ts');
   await runUntilDone(host, open, {
     regions: open.config.pools.find((pool) => pool.name === name)?.regions ?? [],
     timeoutMs: parseTimeoutMs(options),

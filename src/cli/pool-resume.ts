@@ -4,7 +4,6 @@ import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -33,6 +32,7 @@ async function resume(
     throw new InvalidRequest('REQUEST_INVALID', `pool ${name} is not paused`, {
       hint: 'A pool that backs off after failed creations continues by itself: see pvescaler pools.',
     });
+  const { runUntilDone } = await import('./run-until-done.ts');
   await runUntilDone(host, open, {
     regions: [],
     timeoutMs,

@@ -21,6 +21,7 @@ const BOUNDED = [
   'endpoint',
   'method',
   'resource',
+  'state',
   // Methods of the CloudProvider service, and gRPC status codes.
   'rpc',
   'code',

@@ -50,10 +50,23 @@ function joinNode(sim: KubernetesSim, { id, placement }: Shown): string {
 
 function runPod(sim: KubernetesSim, nodeName: string): void {
   sim.create('v1', 'pods', { metadata: { ...POD, labels: { app: 'web' } }, spec: { nodeName } });
+  sim.change('v1', 'pods', { metadata: POD, status: { phase: 'Running' } });
   sim.create('policy/v1', 'poddisruptionbudgets', {
     metadata: BUDGET,
     spec: { selector: { matchLabels: { app: 'web' } } },
   });
+  allowDisruptions(sim, 0);
+}
+
+/** As the controller of budgets does. */
+function allowDisruptions(sim: KubernetesSim, disruptionsAllowed: number): void {
+  const status = {
+    observedGeneration: 1,
+    disruptionsAllowed,
+    desiredHealthy: 1,
+    currentHealthy: 1,
+  };
+  sim.change('policy/v1', 'poddisruptionbudgets', { metadata: BUDGET, status });
 }
 
 it('pool scale waits for a PodDisruptionBudget, undoes the drain at its timeout, and ends when the budget allows', async () => {
@@ -84,10 +97,7 @@ it('pool scale waits for a PodDisruptionBudget, undoes the drain at its timeout,
 
   const down = scale('--to 0');
   await until(() => down.lines.some((line) => line.includes('waiting for default/web-0')));
-  sim.change('policy/v1', 'poddisruptionbudgets', {
-    metadata: BUDGET,
-    status: { disruptionsAllowed: 1 },
-  });
+  allowDisruptions(sim, 1);
   const isTerminating = () =>
     sim.list('v1', 'pods').some(({ metadata }) => metadata['deletionTimestamp'] !== undefined);
   await until(isTerminating);

@@ -125,3 +125,20 @@ describe('the scheduler', () => {
     expect(await run()).toEqual(await run());
   });
 });
+
+describe('the places of a pod', () => {
+  it('are the other nodes that would still have space after all pending pods', async () => {
+    const cluster = start();
+    for (const name of ['n1', 'n2', 'n3']) cluster.addNode(name);
+    expect(await place(cluster, 3, { cpu: '1500m' })).toEqual(['n1', 'n2', 'n3']);
+    const [pod] = cluster.pods();
+    const { name } = pod!.metadata;
+    const places = (withoutNodes: readonly string[] = []) =>
+      cluster.sim.findPlaces({ namespace: 'default', name, withoutNodes });
+    expect(places()).toEqual([]);
+    for (const node of ['n4', 'n5']) cluster.addNode(node);
+    await cluster.advance(1);
+    expect(places()).toEqual(['n4', 'n5']);
+    expect(places(['n4'])).toEqual(['n5']);
+  });
+});
