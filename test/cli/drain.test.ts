@@ -50,7 +50,10 @@ function joinNode(sim: KubernetesSim, { id, placement }: Shown): string {
 
 function runPod(sim: KubernetesSim, nodeName: string): void {
   sim.create('v1', 'pods', { metadata: { ...POD, labels: { app: 'web' } }, spec: { nodeName } });
-  sim.change('v1', 'pods', { metadata: POD, status: { phase: 'Running' } });
+  sim.change('v1', 'pods', {
+    metadata: POD,
+    status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+  });
   sim.create('policy/v1', 'poddisruptionbudgets', {
     metadata: BUDGET,
     spec: { selector: { matchLabels: { app: 'web' } } },
