@@ -89,7 +89,7 @@ it('pool scale waits for a PodDisruptionBudget, undoes the drain at its timeout,
   expect(blocked.lines).toEqual(
     expect.arrayContaining([
       `${name}: draining`,
-      `${name}: waiting for default/web-0: PodDisruptionBudget web allows no disruption: it needs 1 healthy pods`,
+      `${name}: waiting for default/web-0: PodDisruptionBudget web allows no disruption: it needs 1 healthy pods and has 1 currently`,
       expect.stringMatching(/was undone: it was not drained within 3s/),
       expect.stringMatching(/\[DRAIN_TIMED_OUT\]/),
     ]),
