@@ -37,6 +37,7 @@ export function fleetSettings(config: Config, resolved: ResolvedSettings): Fleet
         pool.name,
         {
           ...pool,
+          limits: limitsOf(pool, config),
           source: resolveSource(pool, config, resolved),
           seed: resolveSeed(pool, config, resolved),
         },
@@ -55,6 +56,12 @@ export function fleetSettings(config: Config, resolved: ResolvedSettings): Fleet
     reconcileMs: reconcileMs(config),
     busyMs: BUSY_MS,
   };
+}
+
+/** The autoscaler keeps to the schedule window that is open; the fleet must accept the machines of any of them. */
+function limitsOf({ limits, schedules }: PoolConfig, { mode }: Config): PoolConfig['limits'] {
+  if (mode === 'externalgrpc') return limits;
+  return { ...limits, max: Math.max(limits.max, ...schedules.map(({ max }) => max)) };
 }
 
 /** The gRPC server offers headroom from views up to 45 s old and none from views older than a minute. */
