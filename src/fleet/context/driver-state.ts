@@ -66,7 +66,7 @@ export class DriverState {
   /** What an inspection found about VMs without a record, by region and VM id, unless they are unmanaged. */
   readonly inspected = new Map<string, 'unread' | 'undecided' | 'half-made' | 'orphaned'>();
   /** Machines that were requested in the time of an earlier driver, see unknown-vms.ts. Undefined until the first pass. */
-  requestedBefore: ReadonlySet<string> | undefined;
+  requestedBefore: Set<string> | undefined;
   /** Regions of which every VM has been identified since the first pass. */
   readonly identifiedRegions = new Set<string>();
   /** Orphaned VMs that are being removed. */
@@ -135,8 +135,6 @@ export class DriverState {
 
   /** The same of missing VMs, for which time without a driver counts: commands end soon. */
   readonly missingTime: DriverTime;
-  readonly previousEndedAt: number;
-
   /**
    * `previousEndedAt`: wall clock of the last sign of the driver before this one. `missingTime`: of all drivers in this
    * process, so that it survives a lease that a change of the wall clock ends.
@@ -145,7 +143,6 @@ export class DriverState {
     previousEndedAt = Number.POSITIVE_INFINITY,
     missingTime = new DriverTime(Number.POSITIVE_INFINITY),
   ) {
-    this.previousEndedAt = previousEndedAt;
     this.driverTime = new DriverTime(previousEndedAt);
     this.missingTime = missingTime;
   }
@@ -183,6 +180,7 @@ export class DriverState {
     for (const subject of ['node', 'labels', 'zone', 'vm', 'missing node'])
       this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
+    this.requestedBefore?.delete(id);
     for (const field of TIMED_FIELDS) this.timeOf(field).forget(timeKey(id, field));
   }
 }

@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The database may have been restored from a backup while no driver ran: a machine that the records only request may
 // have a VM already, whose marker names it. It gets no second VM until every VM in the regions of its pool has been
-// identified once. A machine that was requested after the last driver of these records had ended cannot have a VM, so it
-// is placed also while a host is down.
+// identified once. A machine that this process has requested cannot have a VM, nor one that was requested after the
+// driver's first pass, so these are placed also while a host is down.
 import type { Machine } from '../../model/machine.ts';
 import type { Records } from '../records/records.ts';
-import type { WriteAuthority } from './driver-lease.ts';
-import type { DriverState } from './driver-state.ts';
 import type { ReconcileContext } from './reconcile-context.ts';
 import type { PoolSettings } from './settings.ts';
 
-const FIRST_TOKEN = 1;
-
 /** Machines without a VM in the records that an earlier driver may have created. */
-export function requestedBefore(
-  { index, intents }: Records,
-  { authority, state }: { readonly authority: WriteAuthority; readonly state: DriverState },
-): ReadonlySet<string> {
-  if (authority.lease.token === FIRST_TOKEN) return new Set();
+export function requestedBefore({
+  index,
+  intents,
+  requestedHere,
+}: Pick<Records, 'index' | 'intents' | 'requestedHere'>): Set<string> {
   const requested = index.inPhase('requested', 'placed').map(({ id }) => id);
-  const open = intents.filter(
-    (intent) =>
-      intent.kind === 'create' &&
-      intent.state === 'open' &&
-      intent.requestedAt <= state.previousEndedAt,
-  );
-  return new Set([...requested, ...open.flatMap(({ machines }) => machines)]);
+  const open = intents.filter(({ kind, state }) => kind === 'create' && state === 'open');
+  const all = new Set<string>([...requested, ...open.flatMap(({ machines }) => machines)]);
+  return all.difference(requestedHere);
 }
 
 /** Why the machine may have a VM that its record does not name; undefined if it has none. */

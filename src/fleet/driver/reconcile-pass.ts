@@ -78,7 +78,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const { state, queue } = parts;
   const { context, stale, errors } = await readAll(options, parts);
   parts.onContext(context);
-  state.requestedBefore ??= requestedBefore(context.records, parts);
+  state.requestedBefore ??= requestedBefore(context.records);
   await recordStale(context, stale, errors);
   await recordRemovedPools(context);
   await carryOutVmDecisions(context, parts.jobs);

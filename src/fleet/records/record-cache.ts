@@ -25,6 +25,8 @@ export class RecordCache {
   readonly addresses: CachedCollection<AddressLease>;
   readonly drains: CachedCollection<Drain>;
   readonly pools: CachedCollection<PoolState>;
+  /** Machines that this process has requested. */
+  readonly requestedHere = new Set<string>();
   readonly #store: Store;
   readonly #feed = new ChangeFeed();
   #current: Promise<void> | undefined;
@@ -39,6 +41,7 @@ export class RecordCache {
       (before, after) => {
         this.index.machineChanged(before, after);
         this.usage.machineChanged(before, after);
+        if (before !== undefined && after === undefined) this.requestedHere.delete(before.id);
       },
     );
     this.machines = machines;

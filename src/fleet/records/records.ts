@@ -61,6 +61,10 @@ export class Records {
     return this.#cache.machines.all();
   }
 
+  get requestedHere(): ReadonlySet<string> {
+    return this.#cache.requestedHere;
+  }
+
   get addresses(): readonly AddressLease[] {
     return this.#cache.addresses.all();
   }

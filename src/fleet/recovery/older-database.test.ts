@@ -109,6 +109,7 @@ describe('a machine that older records request, and whose VM cannot be read', ()
     ['says requested', (testFleet) => backUpInPhase(testFleet, 'requested')],
     ['says placed under another VM id', backUpPlacedElsewhere],
     ['was not written yet', backUpWithOpenIntent],
+    ['was not written yet, and no driver had run', backUpBeforeDriver],
   ])('gets no second VM if its record %s; new machines are created', async (_what, backUp) => {
     const { id, host, ...testFleet } = await restored(backUp);
     testFleet.hypervisor.setOnline(host, false);
@@ -124,7 +125,7 @@ describe('a machine that older records request, and whose VM cannot be read', ()
     expect(new Set(existingResources(testFleet.hypervisor).machines).size).toBe(2);
   });
 
-  it('is created if it was requested after the last driver had ended', async () => {
+  it('is created if the process that drives has requested it', async () => {
     const testFleet = aTestFleet(settings());
     await driveFor(testFleet, 2);
     replaceVm(testFleet, { vmId: 1_280, host: 'pve2' });
@@ -182,6 +183,11 @@ async function backUpPlacedElsewhere(testFleet: TestFleet): Promise<MemoryStore>
   const elsewhere = { ...placement!, vmId: placement!.vmId + 1, host };
   await backup.machines.replace(current!, { ...current!.value, placement: elsewhere });
   return backup;
+}
+
+async function backUpBeforeDriver({ fleet, store }: TestFleet): Promise<MemoryStore> {
+  await fleet.scaleTo('workers', 1, REASON);
+  return store.copy();
 }
 
 async function backUpWithOpenIntent(testFleet: TestFleet): Promise<MemoryStore> {

@@ -195,6 +195,7 @@ class Requests {
     requireWithinLimits(pool, { members, count, size });
     const { random } = this.#options;
     const machines = Array.from({ length: count }, () => newMachineId(random));
+    for (const id of machines) this.#cache.requestedHere.add(id);
     const { host } = why;
     const intent = { ...this.#common(pool.name, why), kind: 'create', machines, size } as const;
     return this.#write({ ...intent, ...(host !== undefined && { host }) }, why);
