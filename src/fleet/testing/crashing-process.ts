@@ -87,6 +87,8 @@ export class CrashingProcess {
     const response: unknown = await work();
     if (isCrashPoint && this.#crashPoint.kind === 'unseen') this.#crash();
     this.#throwIfCrashed();
+    // The response is received, but the process does nothing with it: neither a write nor another call.
+    if (isCrashPoint && this.#crashPoint.kind === 'seen') this.#hasCrashed = true;
     return response;
   }
 
