@@ -33,7 +33,7 @@ export const configSchema = z.strictObject({
   }),
   mode: key(
     z.enum(['standalone', 'externalgrpc']).prefault('standalone'),
-    '`externalgrpc` serves the Cluster Autoscaler over gRPC. `standalone` keeps the minimum of each pool and follows the command line; its autoscaler is not in this release.',
+    '`externalgrpc` serves the Cluster Autoscaler over gRPC. `standalone` needs no Cluster Autoscaler: pvescaler itself watches pods and nodes, creates machines for pending pods and drains idle ones.',
   ),
   cluster: key(clusterSchema, 'The Kubernetes cluster.'),
   state: key(stateSchema, 'State that must survive a restart.'),
