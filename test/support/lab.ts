@@ -8,7 +8,7 @@ import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
-import { aFolder, pvescaler, root } from './pvescaler.ts';
+import { aFolder, commandLine, pvescaler } from './pvescaler.ts';
 
 const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
 const SECRET = '00000000-0000-4000-8000-000000000001';
@@ -72,7 +72,8 @@ ${options.config ?? ''}`;
 
 /** Starts the built CLI; the process is killed when the test ends. */
 export function start(args: readonly string[]): ChildProcess {
-  const child = spawn(process.execPath, [join(root, 'bin/pvescaler.js'), ...args], {
+  const [program, programArgs] = commandLine(args);
+  const child = spawn(program, programArgs, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
   });
