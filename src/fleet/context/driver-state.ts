@@ -87,6 +87,8 @@ export class DriverState {
   readonly incompleteSince = new Map<string, number>();
   /** Addresses of VMs without a record, by region and VM id. */
   readonly addresses = new Map<string, KnownAddresses>();
+  /** Machines and hosts whose guest agents are not asked for addresses before that time, see guest-addresses.ts. */
+  readonly addressReads = new Map<string, { readonly notBefore: number; readonly count: number }>();
   /** Storage of the boot disk of templates, by region and VM id; undefined for a template without one. */
   readonly templates = new Map<string, KnownTemplate>();
   /** The last reading of the storages of each host, by region and host. */
@@ -174,6 +176,7 @@ export class DriverState {
       this.joinedByAgent,
       this.contestedLabels,
       this.zoneChangedAt,
+      this.addressReads,
     ];
     for (const known of byMachine) known.delete(id);
     this.forgetDrain(id);

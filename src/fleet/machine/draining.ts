@@ -27,6 +27,7 @@ import {
 import { claimsOfStaying, evictPods, isKubeletDead, mustLeave } from '../nodes/drain-pods.ts';
 import { drainTaintOf } from '../nodes/drain-taint.ts';
 import { findOwnNode } from '../nodes/find-node.ts';
+import { recordGuestAddresses } from './guest-addresses.ts';
 
 /** A change of the Node takes a moment to be in the view. */
 const VIEW_RECHECK_MS = 250;
@@ -55,6 +56,7 @@ export async function draining(reconcile: MachineReconcile): Promise<ReconcileRe
   if (clusterReading.kind !== 'fresh') {
     return requeue(STALE_RECHECK_MS, 'its Node cannot be drained: Kubernetes cannot be read');
   }
+  await recordGuestAddresses(reconcile);
   const { cluster, view } = clusterReading;
   const node = view.nodes.find(({ uid }) => uid === drain.nodeUid);
   if (drain.state === 'undoing') return undo(reconcile, drain, { cluster, node });
