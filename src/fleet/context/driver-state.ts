@@ -91,6 +91,8 @@ export class DriverState {
   readonly addressReads = new Map<string, { readonly notBefore: number; readonly count: number }>();
   /** Storage of the boot disk of templates, by region and VM id; undefined for a template without one. */
   readonly templates = new Map<string, KnownTemplate>();
+  /** Whether the credentials lack a privilege, see missing-privileges.ts. */
+  readonly privileges = new Map<string, { readonly readAt: number; readonly isMissing: boolean }>();
   /** The last reading of the storages of each host, by region and host. */
   readonly storages = new Map<string, StorageReading>();
   /** Hosts whose storages are being read, or could not be: not read again before this time. */
