@@ -109,8 +109,6 @@ export class DriverState {
   /** Wall clock of its last update. */
   clusterSeenAt: number | undefined;
   lastNodes: readonly ClusterNode[] = [];
-  /** Uids of the pods with which a drain was last checked, by machine. */
-  readonly checkedPods = new Map<string, ReadonlySet<string>>();
   /** Rounds in which a drain has waited for the same pods or volumes. */
   readonly drainWaits = new Map<string, number>();
   /** Nodes that need no change, with the machine record they were compared with. */
@@ -153,7 +151,6 @@ export class DriverState {
 
   /** A drain of the machine is over. */
   forgetDrain(id: string): void {
-    this.checkedPods.delete(id);
     this.drainWaits.delete(id);
     this.recorded.delete(`drain ${id}`);
   }
