@@ -116,6 +116,7 @@ const machine = object<Machine>({
   pool: string,
   phase,
   phaseSince: number,
+  phaseTimes: optional(dictionary(number)),
   requestedAt: number,
   intent: optional(string),
   size,
