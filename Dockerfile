@@ -11,6 +11,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
 COPY scripts/ensure.mjs scripts/bundling.mjs scripts/build.mjs scripts/
 COPY src src
+COPY ui ui
 RUN npm run build
 
 FROM node:24.21.0-bookworm-slim

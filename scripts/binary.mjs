@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import esbuild from 'esbuild';
 import { inject } from 'postject';
-import { BUNDLE_OPTIONS, root, thirdPartyLicenses } from './bundling.mjs';
+import { BUNDLE_OPTIONS, buildPage, PAGE_FILES, root, thirdPartyLicenses } from './bundling.mjs';
 
 /** The text by which Node finds out that it contains an application. */
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
@@ -40,6 +40,7 @@ function bundle(name, contents) {
 try {
   const { metafile } = await bundle('main', "import { main } from './src/main.ts'; void main();");
   await bundle('grpc-worker', "import './src/grpc-worker.ts';");
+  await buildPage(esbuild, join(work, 'ui'));
   writeFileSync(join(work, 'licenses'), thirdPartyLicenses(metafile));
   const blob = join(work, 'blob');
   const config = {
@@ -49,6 +50,7 @@ try {
     assets: {
       'grpc-worker': join(work, 'grpc-worker.cjs'),
       'third-party-licenses': join(work, 'licenses'),
+      ...Object.fromEntries(PAGE_FILES.map((name) => [`ui/${name}`, join(work, 'ui', name)])),
     },
   };
   writeFileSync(join(work, 'config.json'), JSON.stringify(config));

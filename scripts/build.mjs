@@ -5,7 +5,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { BUNDLE_OPTIONS, root, thirdPartyLicenses } from './bundling.mjs';
+import { BUNDLE_OPTIONS, buildPage, root, thirdPartyLicenses } from './bundling.mjs';
 
 let esbuild;
 try {
@@ -38,6 +38,7 @@ try {
       ].join('\n'),
     },
   });
+  await buildPage(esbuild, join(fresh, 'ui'));
   writeFileSync(join(fresh, 'THIRD-PARTY-LICENSES.txt'), thirdPartyLicenses(metafile));
 } catch (error) {
   rmSync(fresh, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the bundles of the package and of the single-file binary have in common.
-import { existsSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -37,6 +37,25 @@ export const BUNDLE_OPTIONS = {
   plugins: [shakeKubernetesClient],
   metafile: true,
 };
+
+export const PAGE_FILES = ['index.html', 'style.css', 'icon.svg', 'app.js'];
+
+/** Writes the files of the dashboard's page. */
+export async function buildPage(esbuild, folder) {
+  await esbuild.build({
+    absWorkingDir: root,
+    entryPoints: ['ui/app.ts'],
+    outfile: join(folder, 'app.js'),
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2024',
+    logLevel: 'warning',
+  });
+  for (const name of PAGE_FILES.filter((file) => file !== 'app.js'))
+    copyFileSync(join(root, 'ui', name), join(folder, name));
+}
 
 /** The licenses of the packages that the bundle contains, as one text. */
 export function thirdPartyLicenses({ outputs }) {

@@ -53,6 +53,7 @@ const STEPS: readonly Step[] = [
   toolStep('format (npm run fix)', ['biome', 'check', '--error-on-warnings', '.']),
   toolStep('lint, type-aware', ['oxlint', '--type-aware', '--deny-warnings', '.']),
   toolStep('types', ['node', 'node_modules/typescript7/bin/tsc', '-p', '.']),
+  toolStep('types of ui/', ['node', 'node_modules/typescript7/bin/tsc', '-p', 'ui']),
   layering,
   toolStep('dead code', ['knip', '--no-progress']),
   generated,

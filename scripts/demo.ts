@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `npm run demo`: `pvescaler serve` in mode standalone, on a simulated Proxmox VE with three hosts and a simulated
 // Kubernetes cluster without nodes. Pods are created, machines follow, pods run; the workload shrinks, a machine is
-// drained; the workload is deleted, and every machine with it. `-- --once` runs it at maximum speed. Exits with 0 only if
-// every pod ran and nothing is left behind.
+// drained; the workload is deleted, and every machine with it. Then it waits for a person's load until Ctrl-C.
+// `-- --once` runs the cycle at maximum speed and ends. Exits with 0 only if every pod ran and nothing is left behind.
 import { performance } from 'node:perf_hooks';
 import { systemClock } from '../src/system/index.ts';
 import { type DemoSite, startDemoSite } from './demo/site.ts';
@@ -123,7 +123,26 @@ function listLeftovers({ proxmox, kubernetes }: DemoSite): readonly string[] {
   ];
 }
 
+/** Until Ctrl-C. */
+async function idle({ failed, kubeconfigPath, dashboardUrl }: DemoSite): Promise<void> {
+  console.log(`
+The cycle is complete. Add load, and watch ${dashboardUrl}:
+  export KUBECONFIG=${kubeconfigPath}
+  kubectl create deployment more --image=example/app --replicas=5
+  kubectl set resources deployment more --requests=cpu=1
+Ctrl-C ends the demo and removes everything.`);
+  const stop = Promise.withResolvers<void>();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.resolve());
+  await Promise.race([stop.promise, failed]).catch((error: unknown) => {
+    failure = error;
+  });
+}
+
 const site = await startDemoSite(speed);
+console.log(`dashboard: ${site.dashboardUrl} (token for actions: ${site.dashboardToken})
+health and metrics: ${site.healthUrl}/readyz, ${site.healthUrl}/metrics
+kubectl: KUBECONFIG=${site.kubeconfigPath}
+`);
 const timeline = new Timeline(site);
 let failure: unknown;
 try {
@@ -137,6 +156,7 @@ try {
   console.error(`\nThe log of the daemon ends with:\n${site.readLogTail()}`);
 }
 const leftovers = listLeftovers(site);
+if (failure === undefined && !isOnce) await idle(site);
 await site.close();
 const neverRan = timeline.created.size - timeline.ran.size;
 console.log(

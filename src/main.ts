@@ -19,7 +19,12 @@ import { InvalidConfig, StoreUnusable, UnsupportedVersion } from './ports/errors
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
-import type { FrontEndOptions, HealthServerOptions, RunningFrontEnd } from './serve/index.ts';
+import type {
+  DashboardServerOptions,
+  FrontEndOptions,
+  HealthServerOptions,
+  RunningFrontEnd,
+} from './serve/index.ts';
 import type { ConnectedCluster, ConnectOptions, OpenedStore, Telemetry } from './setup/index.ts';
 import type { OpenConnection } from './sim/proxmox/index.ts';
 import {
@@ -268,7 +273,21 @@ async function openTelemetry(log: Config['log']): Promise<Telemetry> {
 
 async function startHealthServer({ listen: address, ...sources }: HealthServerOptions) {
   const { createHealthApp, listen } = await import('./http/index.ts');
-  return listen(createHealthApp(sources), address);
+  return listen(createHealthApp(sources), address, 'http.health');
+}
+
+async function startDashboard({ listen: address, sources, tokenFile }: DashboardServerOptions) {
+  const { createDashboardApp, listen } = await import('./http/index.ts');
+  const readToken = async () =>
+    tokenFile === undefined ? undefined : (await readFile(tokenFile, 'utf8')).trim();
+  const app = createDashboardApp({ ...sources, readToken, readFile: readPage });
+  return listen(app, address, 'http.dashboard');
+}
+
+/** A single-file binary contains the files of the page. */
+async function readPage(name: string): Promise<string | undefined> {
+  if (isSea()) return getAsset(`ui/${name}`, 'utf8');
+  return readFile(new URL(`./ui/${name}`, import.meta.url), 'utf8');
 }
 
 async function startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined> {
@@ -358,6 +377,7 @@ function createContext(): CliContext {
       startFrontEnd,
       openTelemetry,
       startHealthServer,
+      startDashboard,
       async readSecret(source, cluster) {
         const { secret, warnings } = await readSecret(source, cluster);
         return { value: secret.reveal(), warnings };

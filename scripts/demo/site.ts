@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The site of the demo: a simulated Proxmox VE, a simulated Kubernetes cluster, and `pvescaler serve` as a process.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type KubernetesSim, startKubernetesSim } from '../../src/sim/kubernetes/index.ts';
@@ -25,6 +27,11 @@ const ROOT = join(import.meta.dirname, '../..');
 export interface DemoSite {
   readonly proxmox: ProxmoxSim;
   readonly kubernetes: KubernetesSim;
+  readonly dashboardUrl: string;
+  readonly healthUrl: string;
+  /** Of actions in the dashboard. */
+  readonly dashboardToken: string;
+  readonly kubeconfigPath: string;
   /** The last lines of the daemon's log. */
   readLogTail(): string;
   /** Rejects when the daemon ends although it was not stopped. */
@@ -37,9 +44,15 @@ interface ConfigFields {
   readonly proxmoxUrl: string;
   readonly fingerprint: string;
   readonly server: string;
+  readonly ports: Ports;
 }
 
-function formatConfig({ folder, proxmoxUrl, fingerprint, server }: ConfigFields): string {
+interface Ports {
+  readonly health: number;
+  readonly dashboard: number;
+}
+
+function formatConfig({ folder, proxmoxUrl, fingerprint, server, ports }: ConfigFields): string {
   const pool = (name: string, size: string) => `
   - name: ${name}
     from: { image: noble }
@@ -53,7 +66,11 @@ function formatConfig({ folder, proxmoxUrl, fingerprint, server }: ConfigFields)
 mode: standalone
 cluster: { name: demo, kubeconfig: ${folder}/kubeconfig }
 state: { path: ${folder}/state/state.db }
-http: { health: "off", dashboard: "off" }
+http:
+  health: 127.0.0.1:${ports.health}
+  dashboard: 127.0.0.1:${ports.dashboard}
+  dashboardTokenFile: ${folder}/dashboard-token
+pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 }
 intervals: { reconcile: 5s, scan: 1s }
 proxmox:
   lab:
@@ -107,6 +124,10 @@ export async function startDemoSite(speed: number): Promise<DemoSite> {
   await mkdir(join(folder, 'state'));
   await writeFile(join(folder, 'kubeconfig'), cluster.kubeconfig, { mode: 0o600 });
   await writeFile(join(folder, 'token'), `${SECRET}\n`, { mode: 0o600 });
+  const dashboardToken = randomBytes(12).toString('hex');
+  await writeFile(join(folder, 'dashboard-token'), `${dashboardToken}\n`, { mode: 0o600 });
+  const health = await findFreePort(8080);
+  const ports = { health, dashboard: await findFreePort(health + 1) };
   await writeFile(
     join(folder, 'config.yaml'),
     formatConfig({
@@ -114,12 +135,17 @@ export async function startDemoSite(speed: number): Promise<DemoSite> {
       proxmoxUrl: new URL(served.url).origin,
       fingerprint: served.fingerprint ?? '',
       server: cluster.url,
+      ports,
     }),
   );
   const daemon = startDaemon(folder);
   return {
     proxmox,
     kubernetes: cluster.sim,
+    dashboardUrl: `http://127.0.0.1:${ports.dashboard}`,
+    healthUrl: `http://127.0.0.1:${ports.health}`,
+    dashboardToken,
+    kubeconfigPath: join(folder, 'kubeconfig'),
     readLogTail: () => daemon.readLogTail(),
     failed: daemon.failed,
     close: async () => {
@@ -129,6 +155,22 @@ export async function startDemoSite(speed: number): Promise<DemoSite> {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** The first port from here on that nothing listens on. */
+async function findFreePort(first: number): Promise<number> {
+  for (let port = first; port < first + 100; port += 1) {
+    const server = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+      return port;
+    } catch {
+      // In use.
+    } finally {
+      server.close();
+    }
+  }
+  throw new Error(`all ports from ${first} to ${first + 99} are in use`);
 }
 
 interface Daemon {

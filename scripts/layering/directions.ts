@@ -72,7 +72,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   'config/types': { imports: ['config'] },
   certs: { imports: ['ports'] },
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
-  serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
+  serve: { imports: ['model', 'pools', 'ports', 'fleet', 'config', 'setup', 'http'] },
   // Commands that explain a decision make one.
   cli: {
     imports: [

@@ -26,6 +26,7 @@ import {
   type ScalingSettings,
   type Step,
 } from '../scaling/index.ts';
+import { type AutoscalerStatus, NOTHING_DECIDED, nextStatus } from './autoscaler-status.ts';
 import { drainCheck } from './drain-check.ts';
 import { ClusterObserver, type Observed } from './observation.ts';
 import { PlanRecorder, type Uids } from './plan-recorder.ts';
@@ -72,6 +73,7 @@ export class Autoscaler {
   #decidedAt = Number.NEGATIVE_INFINITY;
   #nextAt: number | undefined;
   #waitingFor = 'the first view of the cluster';
+  #status: AutoscalerStatus = NOTHING_DECIDED;
 
   constructor(options: AutoscalerOptions) {
     this.#options = options;
@@ -79,6 +81,11 @@ export class Autoscaler {
     this.#recorder = new PlanRecorder(options);
     const windows = options.pools.map(({ scaleUp }) => scaleUp.stabilizationWindowMs);
     this.#stabilization = new Stabilization(windows.length === 0 ? 0 : Math.min(...windows));
+  }
+
+  /** As of the last decision of this process. */
+  get status(): AutoscalerStatus {
+    return this.#status;
   }
 
   /** Empty once the cluster has been observed. */
@@ -167,6 +174,7 @@ export class Autoscaler {
     this.#nextAt = (plan.nextAt ?? 0) > this.#decidedAt ? plan.nextAt : undefined;
     this.#stabilization.markDecided();
     this.#recorder.setGauges(plan);
+    this.#status = nextStatus(this.#status, plan, observed);
     await this.#pausePools(pauses);
     const uids = uidsOf(observed);
     await this.#act(plan, { lease, signal, uids });

@@ -3,6 +3,7 @@
 // Start reading at autoscaler.ts.
 import type { CheckDrain } from '../fleet/index.ts';
 import { Autoscaler, type AutoscalerOptions } from './autoscaler.ts';
+import type { AutoscalerStatus } from './autoscaler-status.ts';
 
 export { Autoscaler, type AutoscalerOptions } from './autoscaler.ts';
 export { ClusterObserver } from './observation.ts';
@@ -15,6 +16,7 @@ interface RunningAutoscaler {
   /** Never rejects: an error of one decision does not end the loop. */
   readonly failed: Promise<never>;
   readonly checkDrain: CheckDrain;
+  scaling(): AutoscalerStatus;
   /** Waits for the decision in progress. */
   close(): Promise<void>;
 }
@@ -31,6 +33,7 @@ export function startAutoscaler({
     waitingFor: () => autoscaler.waitingFor(),
     failed: new Promise<never>(() => undefined),
     checkDrain: autoscaler.checkDrain,
+    scaling: () => autoscaler.status,
     close: async () => {
       stop.abort();
       await running;

@@ -3,6 +3,7 @@ import type { Lease } from '../model/lease.ts';
 import type { PoolPause } from '../model/pool.ts';
 import type { PoolLimits } from '../pools/index.ts';
 import { LostLeadership } from '../ports/errors.ts';
+import type { RegionView } from '../ports/hypervisor.ts';
 import {
   CapacityForecast,
   type FleetCapacity,
@@ -34,6 +35,8 @@ export interface Fleet extends FleetClient {
   readonly forecast: ForecastReader & Pick<CapacityForecast, 'report' | 'onChange'>;
   /** What the hosts had left in the last pass of this process; undefined when it does not drive. */
   capacity(): FleetCapacity | undefined;
+  /** The newest views of Proxmox in this process; empty when it does not drive. */
+  regionViews(): readonly RegionView[];
   /** Reads what the hosts have left, whichever process drives. Throws the error of a region that cannot be read. */
   readCapacity(): Promise<ForecastReader & { readonly capacity: FleetCapacity | undefined }>;
   /** The lease that this process drives with; undefined when another process drives. */
@@ -81,6 +84,7 @@ export function createFleet(options: FleetOptions): Fleet {
     ),
     forecast,
     capacity: () => forecast.capacity,
+    regionViews: () => forecast.views,
     readCapacity: () => readCapacity(options, cache),
     driverLease: () => forecast.driverLease,
     pausePool: (pool, pause) => pausePool(cache, pool, { pause, lease: forecast.driverLease }),

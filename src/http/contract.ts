@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Response bodies of the health endpoints.
+// Response bodies of the health endpoints and of the JSON API: all that the page in ui/ knows of the server.
+export type {
+  DashboardGuest,
+  DashboardHost,
+  DashboardMachine,
+  DashboardPlan,
+  DashboardPool,
+  DashboardSample,
+  DashboardState,
+  StateChange,
+} from './dashboard-contract.ts';
 
 /** `/healthz`: whether the process is healthy or must be restarted. */
 export interface Health {

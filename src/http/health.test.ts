@@ -58,11 +58,15 @@ describe('health endpoints', () => {
   });
 
   it('report CONFIG_INVALID when the address is in use', async () => {
-    const first = await listen(createHealthApp(HEALTHY), { host: '127.0.0.1', port: 0 });
+    const first = await listen(
+      createHealthApp(HEALTHY),
+      { host: '127.0.0.1', port: 0 },
+      'http.health',
+    );
     onTestFinished(() => first.close());
     const { port } = new URL(first.url);
     await expect(
-      listen(createHealthApp(HEALTHY), { host: '127.0.0.1', port: Number(port) }),
+      listen(createHealthApp(HEALTHY), { host: '127.0.0.1', port: Number(port) }, 'http.health'),
     ).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: /EADDRINUSE/ });
   });
 });

@@ -21,7 +21,12 @@ export interface ListenAddress {
 /** Limits how long a slow or silent client can hold a connection. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-export async function listen(app: Hono, { host, port }: ListenAddress): Promise<HttpListener> {
+/** `setting` is the key of the config that the address comes from. */
+export async function listen(
+  app: Hono,
+  { host, port }: ListenAddress,
+  setting: string,
+): Promise<HttpListener> {
   const handle = getRequestListener(app.fetch);
   const server = createServer((request, response) => void handle(request, response));
   server.requestTimeout = REQUEST_TIMEOUT_MS;
@@ -32,7 +37,7 @@ export async function listen(app: Hono, { host, port }: ListenAddress): Promise<
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'failed';
     throw new InvalidConfig('CONFIG_INVALID', `cannot listen on ${host}:${port} (${code})`, {
-      hint: 'Change http.health: another process uses the port, or the address does not belong to this machine.',
+      hint: `Change ${setting}: another process uses the port, or the address does not belong to this machine.`,
       cause,
     });
   }

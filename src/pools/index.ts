@@ -13,6 +13,7 @@ export {
   type PoolLimits,
 } from './limits.ts';
 export { type NodeGroup, nodeGroupsOf } from './node-groups.ts';
+export { pricePerHour, type ResourcePrices, resourcePrice } from './price.ts';
 export {
   describeDifference,
   type ReservedModel,

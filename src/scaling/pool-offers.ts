@@ -4,7 +4,7 @@
 import { formatAge, formatCount } from '../model/format-text.ts';
 import type { MachineSize } from '../model/machine.ts';
 import { NO_RESOURCES, type Resources } from '../model/resources.ts';
-import { reservedModel, sizeOfKey } from '../pools/index.ts';
+import { pricePerHour, reservedModel, resourcePrice, sizeOfKey } from '../pools/index.ts';
 import type { DomainOffer, Limits, PoolOffer, SizeOffer, SizeRange } from '../scheduling/index.ts';
 import { type EffectiveLimits, effectiveLimits } from './effective-limits.ts';
 import { isMember, sizedTemplate, sizeLabels, topologyLabels } from './expected-nodes.ts';
@@ -197,6 +197,8 @@ function limitsOf({ pool, room, cpus, memoryBytes, exclusion }: PoolState): Limi
   };
 }
 
+const GIB = 2 ** 30;
+
 function sizesOf(pool: ScalingPool, input: ScalingInput): readonly SizeOffer[] {
   const { config } = pool;
   if (config.sizes.kind === 'span') return [];
@@ -205,29 +207,10 @@ function sizesOf(pool: ScalingPool, input: ScalingInput): readonly SizeOffer[] {
     capacity: capacityOf(size),
     allocatable: sizedTemplate(pool, size, input.settings).allocatable,
     labels: config.labels['node.kubernetes.io/instance-type'] === undefined ? sizeLabels(name) : {},
-    ...(input.settings.poolChoice === 'cheapest' && { price: pricePerHour(pool, size, input) }),
+    ...(input.settings.poolChoice === 'cheapest' && {
+      price: pricePerHour(config, size, input.settings.pricing),
+    }),
   }));
-}
-
-const GIB = 2 ** 30;
-
-function resourcePrice(
-  { cpu, memoryBytes }: MachineSize,
-  { vcpuHour, memoryGiBHour }: ScalingInput['settings']['pricing'],
-): number {
-  return cpu * vcpuHour + (memoryBytes / GIB) * memoryGiBHour;
-}
-
-/** `pricePerHour` is the price of the default size; other sizes cost in proportion. */
-export function pricePerHour(
-  { config }: ScalingPool,
-  size: MachineSize,
-  { settings }: Pick<ScalingInput, 'settings'>,
-): number {
-  const price = resourcePrice(size, settings.pricing);
-  if (config.pricePerHour === undefined) return price;
-  const base = resourcePrice(config.size, settings.pricing);
-  return base === 0 ? config.pricePerHour : (config.pricePerHour * price) / base;
 }
 
 export function capacityOf(size: MachineSize): Resources {

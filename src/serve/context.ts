@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the daemon needs from the process. main.ts implements it.
 import type { Config } from '../config/index.ts';
+import type { DashboardSources } from '../http/index.ts';
 import type { SetupAdapters, SetupContext, Telemetry } from '../setup/index.ts';
 import type { FrontEndOptions, RunningFrontEnd } from './front-end.ts';
 
@@ -16,11 +17,22 @@ export interface HealthServerOptions {
   readonly metrics: Telemetry['metrics'] | undefined;
 }
 
+export interface DashboardServerOptions {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly sources: Omit<DashboardSources, 'readFile' | 'readToken'>;
+  /** Path of the token of actions. */
+  readonly tokenFile: string | undefined;
+}
+
 export interface ServeAdapters extends SetupAdapters {
   openTelemetry(log: Config['log']): Promise<Telemetry>;
   /** InvalidConfig when it cannot listen on the address. */
   startHealthServer(
     options: HealthServerOptions,
+  ): Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+  /** InvalidConfig when it cannot listen on the address. */
+  startDashboard(
+    options: DashboardServerOptions,
   ): Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
   /** The front end of the configured mode; undefined when the mode has none in this release. */
   startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined>;

@@ -27,6 +27,48 @@ export interface FrontEndOptions {
   readonly onRefresh: () => void;
 }
 
+/** A decision about pods. */
+export interface ScalingPlan {
+  readonly at: number;
+  readonly steps: readonly (
+    | {
+        readonly kind: 'create';
+        readonly pool: string;
+        readonly reason: string;
+        readonly machines: readonly { readonly pods: readonly PodName[] }[];
+      }
+    | { readonly kind: 'drain' | 'cancel'; readonly pool: string; readonly reason: string }
+  )[];
+  readonly refusals: readonly {
+    readonly subject: { readonly kind: string; readonly name: string };
+    readonly code: string;
+    readonly reason: string;
+  }[];
+  /** Where pending pods will run without a new machine. */
+  readonly placements: readonly {
+    readonly pod: PodName;
+    readonly node: string;
+    readonly on: string;
+  }[];
+}
+
+interface PodName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** What a front end that decides about pods has observed and decided. */
+export interface ScalingStatus {
+  /** Of the last decision; undefined before the first. */
+  readonly plan: ScalingPlan | undefined;
+  /** The last ones that changed something, newest first. */
+  readonly plans: readonly ScalingPlan[];
+  readonly pending: number;
+  readonly nodes: number;
+  readonly requested: { readonly cpuMilli: number; readonly memoryBytes: number };
+  readonly allocatable: { readonly cpuMilli: number; readonly memoryBytes: number };
+}
+
 export interface RunningFrontEnd {
   /** For the log: `gRPC for the Cluster Autoscaler on port 50051`. */
   readonly description: string;
@@ -34,6 +76,8 @@ export interface RunningFrontEnd {
   waitingFor(): readonly string[];
   /** Rejects when it can no longer serve and does not recover by itself; never resolves. */
   readonly failed: Promise<never>;
+  /** Absent for a front end that decides nothing about pods. */
+  scaling?(): ScalingStatus;
   /** Finishes requests in progress, within its own time limit. */
   close(): Promise<void>;
 }

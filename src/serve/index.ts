@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon: opens the fleet, drives it, and serves health, metrics and the front end of the configured mode.
-export type { HealthServerOptions, ServeAdapters, ServeContext } from './context.ts';
+export type {
+  DashboardServerOptions,
+  HealthServerOptions,
+  ServeAdapters,
+  ServeContext,
+} from './context.ts';
 export type { FrontEndOptions, RunningFrontEnd } from './front-end.ts';
 export { serve } from './serve.ts';

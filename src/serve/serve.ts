@@ -17,6 +17,7 @@ import {
   type Telemetry,
 } from '../setup/index.ts';
 import type { ServeContext } from './context.ts';
+import { Dashboard } from './dashboard.ts';
 import type { RunningFrontEnd } from './front-end.ts';
 import { setGauges } from './gauges.ts';
 import { expectReads, waitForSync } from './wait-for-sync.ts';
@@ -35,6 +36,8 @@ interface Daemon {
   readonly minimumDelay: MinimumDelay | undefined;
   /** Undefined until it is open. */
   open: OpenFleet | undefined;
+  /** Undefined until it has started. */
+  frontEnd: RunningFrontEnd | undefined;
   /** Undefined until the front end has started. */
   checkDrain: CheckDrain | undefined;
 }
@@ -57,6 +60,7 @@ export async function serve(
     watchdog,
     minimumDelay,
     open: undefined,
+    frontEnd: undefined,
     checkDrain: undefined,
   };
   try {
@@ -83,6 +87,8 @@ async function runDaemon(daemon: Daemon): Promise<void> {
     regions: Object.keys(regions),
   });
   warnAboutPlannedKeys(daemon);
+  const stopDashboard = new AbortController();
+  const dashboard = await startDashboard(daemon, stopDashboard.signal);
   try {
     const open = await retryOpenFleet(daemon);
     if (open === undefined) return;
@@ -93,7 +99,47 @@ async function runDaemon(daemon: Daemon): Promise<void> {
       await open.close();
     }
   } finally {
-    await health?.close();
+    stopDashboard.abort();
+    await Promise.all([health?.close(), dashboard?.close()]);
+  }
+}
+
+/** Nothing depends on the dashboard: the daemon continues when its address is in use. */
+async function startDashboard(daemon: Daemon, signal: AbortSignal) {
+  const { context, loaded, telemetry, watchdog } = daemon;
+  const { config } = loaded;
+  const { dashboard: listen, dashboardTokenFile, dashboardHosts } = config.http;
+  if (listen === undefined) return undefined;
+  const { clock, version } = context;
+  const dashboard = new Dashboard({
+    config,
+    version,
+    clock,
+    open: () => daemon.open,
+    frontEnd: () => daemon.frontEnd,
+    problems: () => {
+      const { waitingFor, limits } = watchdog.readiness();
+      return [...waitingFor, ...limits];
+    },
+  });
+  try {
+    const started = await context.adapters.startDashboard({
+      listen,
+      sources: {
+        readState: () => dashboard.readState(),
+        actions: dashboard.actions,
+        hostNames: [...dashboardHosts, listen.host.toLowerCase()],
+        clock,
+      },
+      tokenFile: dashboardTokenFile,
+    });
+    void dashboard.sample(signal);
+    telemetry.log.info(`dashboard on ${started.url}`);
+    return started;
+  } catch (cause) {
+    const error = asPvescalerError(cause);
+    telemetry.log.warn('the dashboard is not served', { error });
+    return undefined;
   }
 }
 
@@ -135,9 +181,11 @@ async function runOpenFleet(daemon: Daemon, open: OpenFleet): Promise<void> {
   let frontEnd: RunningFrontEnd | undefined;
   try {
     frontEnd = await startFrontEnd(daemon, open);
+    daemon.frontEnd = frontEnd;
     watchdog.frontEndWaitsFor = () => frontEnd?.waitingFor() ?? [];
     await driveUntilStopped(daemon, open, frontEnd?.failed);
   } finally {
+    daemon.frontEnd = undefined;
     stopSync.abort();
     await Promise.all([syncing, frontEnd?.close()]);
   }

@@ -98,6 +98,11 @@ function buildServers({ grpc, http, log }: ConfigFile, context: BuildContext) {
       health: toListenAddress(http.health),
       metrics: http.metrics,
       dashboard: toListenAddress(http.dashboard),
+      dashboardTokenFile:
+        http.dashboardTokenFile === undefined
+          ? undefined
+          : resolvePath(http.dashboardTokenFile, context.folders),
+      dashboardHosts: http.dashboardHosts.map((name) => name.toLowerCase()),
     },
     log,
   };

@@ -544,7 +544,6 @@ describe('the effective config', () => {
   it.each([
     ['mode: standalone\nautoscaler: { poolChoice: random }\n', []],
     ['mode: externalgrpc\ngrpc: { insecure: true }\n', []],
-    ['http: { dashboard: ":9000" }\n', ['http.dashboard']],
     ['http: { dashboard: off }\n', []],
     ['http: { dashboard: "off" }\n', []],
     ['intervals: { scan: 15s, reconcile: 10s }\n', []],

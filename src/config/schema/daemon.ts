@@ -94,7 +94,15 @@ export const httpSchema = section({
   metrics: key(z.boolean().prefault(true), 'Serve `/metrics` on the health listener.'),
   dashboard: key(
     listenAddressOrOff().prefault('127.0.0.1:8081'),
-    'Not in this release, except `off`. Address of the dashboard and JSON API, which have no authentication: keep them on loopback or behind an authenticating proxy.',
+    'Address of the dashboard and its JSON API. Reading needs no authentication: keep them on loopback or behind an authenticating proxy. A port that is in use is reported, and `serve` continues without the dashboard.',
+  ),
+  dashboardTokenFile: key(
+    z.string().min(1).optional(),
+    'File with the token that actions of the dashboard need: scale or pause a pool, drain or delete a machine. Without it the dashboard only shows.',
+  ),
+  dashboardHosts: key(
+    z.array(z.string().min(1)).prefault([]),
+    'Host names by which the dashboard may be opened, beside addresses and `localhost`: those of a proxy or an Ingress.',
   ),
 });
 

@@ -85,6 +85,11 @@ export class CapacityForecast implements ForecastReader {
   #driver: DriverLease | undefined;
   forecastAt = Number.NEGATIVE_INFINITY;
 
+  /** The newest views of this term. */
+  get views(): readonly RegionView[] {
+    return [...this.#views.values()];
+  }
+
   /** A new term begins: everything read in an earlier one is outdated. */
   beginTerm(driver: DriverLease): void {
     this.#forget();

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { NoCapacity } from '../ports/errors.ts';
+import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
+import { createDashboardApp, type DashboardSources } from './dashboard-app.ts';
+import { type DashboardState, dashboardState } from './dashboard-contract.ts';
+import { findChange } from './live-state.ts';
+
+const STATE: DashboardState = {
+  at: 1_000,
+  version: '1.0.0',
+  mode: 'standalone',
+  isDriver: true,
+  problems: [],
+  hasActions: true,
+  hosts: [],
+  pools: [],
+  machines: [],
+  pending: [],
+  plans: [],
+  journal: [],
+  samples: [],
+  timesToReady: [],
+};
+
+function aMachine(id: string, phase: string): DashboardState['machines'][number] {
+  return { id, pool: 'workers', phase, phases: [], addresses: [], cpu: 2, memoryBytes: 1 };
+}
+
+function anApp(changes: Partial<DashboardSources> = {}) {
+  const requested: string[] = [];
+  const record = (text: string) => {
+    requested.push(text);
+    return Promise.resolve(text);
+  };
+  const app = createDashboardApp({
+    readState: () => Promise.resolve(STATE),
+    actions: {
+      scalePool: (pool, to) => record(`scale ${pool} ${to}`),
+      pausePool: (pool, minutes) => record(`pause ${pool} ${minutes}`),
+      resumePool: (pool) => record(`resume ${pool}`),
+      drainMachine: (machine) => record(`drain ${machine}`),
+      deleteMachine: (machine) => record(`delete ${machine}`),
+    },
+    readToken: () => Promise.resolve('correct'),
+    readFile: (name) => Promise.resolve(`file ${name}`),
+    hostNames: ['scaler.example'],
+    clock: new VirtualClock(),
+    ...changes,
+  });
+  const request = (path: string, init: RequestInit = {}) =>
+    app.request(path, { ...init, headers: { host: '127.0.0.1:8081', ...init.headers } });
+  const post = (path: string, token: string | undefined, body?: unknown) =>
+    request(path, {
+      method: 'POST',
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  return { request, post, requested };
+}
+
+describe('the dashboard', () => {
+  it('serves its page with a strict policy, and no other file', async () => {
+    const { request } = anApp();
+    const page = await request('/index.html');
+    expect(await page.text()).toBe('file index.html');
+    const policy = page.headers.get('content-security-policy');
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).not.toContain('unsafe');
+    expect((await request('/../package.json')).status).toBe(404);
+    expect((await request('/config.yaml')).status).toBe(404);
+  });
+
+  it('serves a state that its description allows', async () => {
+    const state: unknown = await (await anApp().request('/api/v1/state')).json();
+    expect(dashboardState.parse(state)).toEqual(STATE);
+  });
+
+  it.each([
+    ['127.0.0.1:8081', 200],
+    ['localhost:8081', 200],
+    ['[::1]:8081', 200],
+    ['scaler.example', 200],
+    ['attacker.example', 403],
+    ['', 403],
+  ])('answers requests for the host "%s" with %d', async (host, status) => {
+    expect((await anApp().request('/api/v1/state', { headers: { host } })).status).toBe(status);
+  });
+
+  it('refuses requests that pages of other sites send', async () => {
+    const { request } = anApp();
+    const status = async (headers: Record<string, string>) =>
+      (await request('/api/v1/state', { headers })).status;
+    expect(await status({ origin: 'http://127.0.0.1:8081' })).toBe(200);
+    expect(await status({ origin: 'https://attacker.example' })).toBe(403);
+    expect(await status({ origin: 'null' })).toBe(403);
+    expect(await status({ 'sec-fetch-site': 'cross-site' })).toBe(403);
+  });
+});
+
+describe('actions of the dashboard', () => {
+  it('need the token', async () => {
+    const { post, requested } = anApp();
+    const path = '/api/v1/pools/workers/resume';
+    expect((await post(path, undefined)).status).toBe(401);
+    expect((await post(path, 'wrong')).status).toBe(401);
+    expect(requested).toEqual([]);
+    expect((await post(path, 'correct')).status).toBe(202);
+    expect(requested).toEqual(['resume workers']);
+  });
+
+  it.each([undefined, ''])('are disabled without a token (%j)', async (token) => {
+    const { post, requested } = anApp({ readToken: () => Promise.resolve(token) });
+    expect((await post('/api/v1/pools/workers/resume', token ?? 'any')).status).toBe(403);
+    expect(requested).toEqual([]);
+  });
+
+  it('are carried out with valid settings only', async () => {
+    const { post, requested } = anApp();
+    const scale = '/api/v1/pools/workers/scale';
+    for (const body of [undefined, {}, { to: -1 }, { to: 1.5 }, { to: '3' }])
+      expect((await post(scale, 'correct', body)).status).toBe(400);
+    await post(scale, 'correct', { to: 3 });
+    await post('/api/v1/pools/workers/pause', 'correct', { minutes: 60 });
+    await post('/api/v1/machines/m-1/drain', 'correct');
+    await post('/api/v1/machines/m-1/delete', 'correct');
+    expect(requested).toEqual(['scale workers 3', 'pause workers 60', 'drain m-1', 'delete m-1']);
+  });
+
+  it('report why a request was refused', async () => {
+    const { actions } = { actions: {} as DashboardSources['actions'] };
+    const { post } = anApp({
+      actions: {
+        ...actions,
+        scalePool: () => Promise.reject(new NoCapacity('POOL_AT_MAXIMUM', 'at most 5')),
+      },
+    });
+    const answer = await post('/api/v1/pools/workers/scale', 'correct', { to: 9 });
+    expect([answer.status, await answer.json()]).toMatchObject([409, { error: 'at most 5' }]);
+  });
+});
+
+describe('the description of the API', () => {
+  it('names every path', async () => {
+    const { paths } = (await (await anApp().request('/api/v1/openapi.json')).json()) as {
+      paths: Record<string, unknown>;
+    };
+    expect(Object.keys(paths)).toEqual([
+      '/api/v1/state',
+      '/api/v1/events',
+      '/api/v1/pools/{name}/scale',
+      '/api/v1/pools/{name}/pause',
+      '/api/v1/pools/{name}/resume',
+      '/api/v1/machines/{name}/drain',
+      '/api/v1/machines/{name}/delete',
+    ]);
+  });
+});
+
+describe('live events', () => {
+  it('begin with the state and continue with what changed', async () => {
+    const clock = new VirtualClock();
+    let state = STATE;
+    const { request } = anApp({ clock, readState: () => Promise.resolve(state) });
+    const reader = (await request('/api/v1/events')).body!.getReader();
+    const next = async () => new TextDecoder().decode((await reader.read()).value);
+    expect(await next()).toContain('event: state');
+    state = { ...STATE, at: 2_000, machines: [aMachine('m-1', 'booting')] };
+    const event = next();
+    await clock.advance(1_000);
+    expect(await event).toContain('"machines":[{"id":"m-1"');
+    await reader.cancel();
+  });
+
+  it('contain only machines that changed, and those that are gone', () => {
+    const machines = [aMachine('a', 'ready'), aMachine('b', 'booting'), aMachine('c', 'ready')];
+    const after = [aMachine('a', 'ready'), aMachine('b', 'ready')];
+    expect(findChange({ ...STATE, machines }, { ...STATE, at: 2_000, machines: after })).toEqual({
+      changed: { at: 2_000 },
+      machines: [aMachine('b', 'ready')],
+      removedMachines: ['c'],
+    });
+  });
+
+  it('contain a part that has ended', () => {
+    expect(findChange({ ...STATE, driver: 'a' }, STATE)?.changed).toEqual({
+      at: 1_000,
+      driver: null,
+    });
+  });
+
+  it('are not sent while only the time changes', () => {
+    expect(findChange(STATE, { ...STATE, at: 9_000 })).toBeUndefined();
+  });
+});

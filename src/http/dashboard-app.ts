@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dashboard: its files, the state as JSON and as server-sent events, and actions for those who have the token.
+import { Hono } from 'hono';
+import { streamSSE } from 'hono/streaming';
+import type { ZodType } from 'zod';
+import type { Clock } from '../ports/clock.ts';
+import { PvescalerError } from '../ports/errors.ts';
+import { type DashboardState, pauseRequest, scaleRequest } from './dashboard-contract.ts';
+import { LiveState } from './live-state.ts';
+import { describeApi } from './openapi.ts';
+import { guardRequests, requireToken } from './request-guard.ts';
+
+/** Each returns a sentence that says what was requested. */
+export interface DashboardActions {
+  scalePool(pool: string, to: number): Promise<string>;
+  pausePool(pool: string, minutes: number): Promise<string>;
+  resumePool(pool: string): Promise<string>;
+  drainMachine(machine: string): Promise<string>;
+  deleteMachine(machine: string): Promise<string>;
+}
+
+export interface DashboardSources {
+  readonly readState: () => Promise<DashboardState>;
+  readonly actions: DashboardActions;
+  /** Read for each action, so that a changed file counts at once. */
+  readonly readToken: () => Promise<string | undefined>;
+  /** A file of the page; undefined when there is none of that name. */
+  readonly readFile: (name: string) => Promise<string | undefined>;
+  /** Names beside addresses and `localhost` by which the page may be opened. */
+  readonly hostNames: readonly string[];
+  readonly clock: Clock;
+}
+
+const FILES: Readonly<Record<string, string>> = {
+  'index.html': 'text/html; charset=utf-8',
+  'app.js': 'text/javascript; charset=utf-8',
+  'style.css': 'text/css; charset=utf-8',
+  'icon.svg': 'image/svg+xml',
+};
+
+const INTERVAL_MS = 1_000;
+/** Proxies close connections that are silent for longer. */
+const KEEP_ALIVE_MS = 15_000;
+
+export function createDashboardApp(sources: DashboardSources): Hono {
+  const { readState, readFile, hostNames, clock } = sources;
+  const app = new Hono();
+  const live = new LiveState({ read: readState, clock, intervalMs: INTERVAL_MS });
+  app.use(guardRequests(hostNames));
+  app.get('/api/v1/state', async (context) => context.json(await readState()));
+  app.get('/api/v1/openapi.json', (context) => context.json(describeApi()));
+  app.get('/api/v1/events', (context) =>
+    streamSSE(context, async (stream) => {
+      const closed = Promise.withResolvers<void>();
+      const closing = new AbortController();
+      stream.onAbort(() => closed.resolve());
+      const send = (event: string, data: unknown) =>
+        stream.writeSSE({ event, data: JSON.stringify(data) }).catch(() => closed.resolve());
+      const onChange = (change: unknown) => void send('change', change);
+      await send('state', await live.subscribe(onChange));
+      void keepAlive(clock, closing.signal, () => void send('alive', {}));
+      await closed.promise;
+      closing.abort();
+      live.unsubscribe(onChange);
+    }),
+  );
+  addActions(app, sources);
+  app.get('/', (context) => context.redirect('/index.html'));
+  app.get('/:name', async (context) => {
+    const name = context.req.param('name');
+    const type = FILES[name];
+    const text = type === undefined ? undefined : await readFile(name);
+    if (type === undefined || text === undefined) return context.json({ error: 'not found' }, 404);
+    return context.body(text, 200, { 'content-type': type, 'cache-control': 'no-cache' });
+  });
+  app.notFound((context) => context.json({ error: 'not found' }, 404));
+  app.onError((error, context) => {
+    // Other messages may contain confidential data.
+    if (!(error instanceof PvescalerError)) return context.json({ error: 'internal error' }, 500);
+    return context.json({ error: error.message, code: error.code, hint: error.hint }, 409);
+  });
+  return app;
+}
+
+async function keepAlive(clock: Clock, signal: AbortSignal, send: () => void): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(KEEP_ALIVE_MS, { signal }).catch(() => undefined);
+    if (!signal.aborted) send();
+  }
+}
+
+function addActions(app: Hono, { actions, readToken }: DashboardSources): void {
+  const add = <Body>(
+    path: string,
+    body: ZodType<Body> | undefined,
+    act: (name: string, body: Body) => Promise<string>,
+  ) =>
+    app.post(path, requireToken(readToken), async (context) => {
+      const given: unknown =
+        body === undefined ? undefined : await context.req.json().catch(() => undefined);
+      const parsed = body?.safeParse(given);
+      if (parsed?.success === false) {
+        const [issue] = parsed.error.issues;
+        return context.json({ error: `${issue?.path.join('.')}: ${issue?.message}` }, 400);
+      }
+      const name = context.req.param('name') ?? '';
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- undefined only without a schema
+      return context.json({ message: await act(name, parsed?.data as Body) }, 202);
+    });
+  add('/api/v1/pools/:name/scale', scaleRequest, (pool, { to }) => actions.scalePool(pool, to));
+  add('/api/v1/pools/:name/pause', pauseRequest, (pool, { minutes }) =>
+    actions.pausePool(pool, minutes),
+  );
+  add('/api/v1/pools/:name/resume', undefined, (pool) => actions.resumePool(pool));
+  add('/api/v1/machines/:name/drain', undefined, (machine) => actions.drainMachine(machine));
+  add('/api/v1/machines/:name/delete', undefined, (machine) => actions.deleteMachine(machine));
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refuses what only an attack sends: a page of another site that reaches this server through a name of its own (DNS
+// rebinding), or that sends requests from the user's browser.
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { isIP } from 'node:net';
+import type { MiddlewareHandler } from 'hono';
+
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+/** Only addresses, `localhost` and the given names may be in the Host header; an Origin must be the same host. */
+export function guardRequests(hostNames: readonly string[]): MiddlewareHandler {
+  return async (context, next) => {
+    const host = context.req.header('host') ?? '';
+    const name = hostNameOf(host);
+    const isKnown = isIP(name) !== 0 || name === 'localhost' || hostNames.includes(name);
+    const origin = context.req.header('origin');
+    const site = context.req.header('sec-fetch-site');
+    if (!isKnown) {
+      const error = `the host name ${name} is not allowed; add it to http.dashboardHosts`;
+      return context.json({ error }, 403);
+    }
+    const isSameOrigin = origin === undefined || origin.replace(/^https?:\/\//, '') === host;
+    if (!isSameOrigin || site === 'cross-site') {
+      return context.json({ error: 'requests from other sites are refused' }, 403);
+    }
+    await next();
+    for (const [header, value] of Object.entries(SECURITY_HEADERS)) context.header(header, value);
+    return undefined;
+  };
+}
+
+/** Without the port; without the brackets of an IPv6 address. */
+function hostNameOf(host: string): string {
+  const name = /^\[(.+)\](?::\d+)?$/.exec(host)?.[1] ?? host.replace(/:\d+$/, '');
+  return name.toLowerCase();
+}
+
+/** Requires `Authorization: Bearer TOKEN`. Without a token nobody may act. */
+export function requireToken(readToken: () => Promise<string | undefined>): MiddlewareHandler {
+  return async (context, next) => {
+    const token = await readToken();
+    if (token === undefined || token === '') {
+      const error = 'actions are disabled: http.dashboardTokenFile is not set';
+      return context.json({ error }, 403);
+    }
+    const given = /^Bearer (.+)$/.exec(context.req.header('authorization') ?? '')?.[1] ?? '';
+    if (!isEqual(given, token)) {
+      return context.json({ error: 'the token is wrong; it is in http.dashboardTokenFile' }, 401);
+    }
+    await next();
+    return undefined;
+  };
+}
+
+/** In a time that does not depend on how much of the token is right. */
+function isEqual(given: string, expected: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(expected));
+}

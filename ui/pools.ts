@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DashboardPool } from '../src/http/contract.ts';
+import { requestAction } from './actions.ts';
+import { create, find, KeyedList, type Row, setText } from './dom.ts';
+import { formatMoney, formatTime } from './format.ts';
+
+const PAUSE_MINUTES = 60;
+
+const list = new KeyedList<DashboardPool>(find('pools'), ({ name }) => name, createPool);
+
+export function showPools(pools: readonly DashboardPool[]): void {
+  list.show(pools);
+}
+
+function createPool({ name, isInConfig }: DashboardPool): Row<DashboardPool> {
+  const numbers = Array.from({ length: 5 }, () => create('td', { class: 'number' }));
+  const state = create('td');
+  const pause = create('button', { type: 'button' });
+  let isPaused = false;
+  pause.onclick = () =>
+    void (isPaused
+      ? requestAction(`pools/${name}/resume`)
+      : requestAction(`pools/${name}/pause`, { minutes: PAUSE_MINUTES }));
+  const actions = create('td', { class: 'action' });
+  if (isInConfig) actions.append(scaleForm(name), pause);
+  return {
+    element: create('tr', {}, create('th', { scope: 'row' }, name), ...numbers, state, actions),
+    update(pool) {
+      isPaused = pool.pausedUntil !== undefined;
+      const limits = pool.max === 0 ? `${pool.min} – ∞` : `${pool.min} – ${pool.max}`;
+      const texts = [
+        String(pool.ready),
+        String(pool.target),
+        limits,
+        formatMoney(pool.pricePerHour),
+        formatMoney(pool.costToday),
+      ];
+      for (const [index, cell] of numbers.entries()) setText(cell, texts[index] ?? '');
+      setText(state, describe(pool));
+      setText(pause, isPaused ? 'Resume' : 'Pause for an hour');
+      pause.setAttribute('aria-label', `${isPaused ? 'Resume' : 'Pause'} pool ${name}`);
+    },
+  };
+}
+
+function describe({
+  problem,
+  leaving,
+  failed,
+  pausedUntil,
+  backedOffUntil,
+}: DashboardPool): string {
+  const until = pausedUntil ?? backedOffUntil;
+  const parts = [
+    ...(problem === undefined ? [] : [problem]),
+    ...(until === undefined ? [] : [`until ${formatTime(until)}`]),
+    ...(leaving === 0 ? [] : [`${leaving} leaving`]),
+    ...(failed === 0 ? [] : [`${failed} failed`]),
+  ];
+  return parts.length === 0 ? 'ok' : parts.join('; ');
+}
+
+function scaleForm(name: string): HTMLElement {
+  const input = create('input', {
+    type: 'number',
+    min: 0,
+    step: 1,
+    required: '',
+    'aria-label': `New size of pool ${name}`,
+  });
+  const form = create('form', {}, input, create('button', {}, 'Scale'));
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    void requestAction(`pools/${name}/scale`, { to: input.valueAsNumber });
+  };
+  return form;
+}
