@@ -22,6 +22,7 @@ const TIERS = [
   { name: 'interop-go', command: ['npm', 'run', '--silent', 'test:interop-go'] },
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
   { name: 'fleet-matrix', command: ['npm', 'run', '--silent', 'test:fleet-matrix'] },
+  { name: 'ui', command: ['npm', 'run', '--silent', 'test:ui'] },
   { name: 'e2e', command: ['npm', 'run', '--silent', 'test:e2e'] },
   {
     name: 'mutation',

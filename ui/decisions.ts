@@ -56,10 +56,13 @@ function planText({ steps, refusals }: DashboardPlan): readonly HTMLElement[] {
   const refused = refusals.map(({ subject, reason }) =>
     create('li', {}, create('strong', {}, subject), ` ${reason}`),
   );
-  const list = create('ul', { class: 'list' }, ...items);
+  const list = create('ul', { class: 'list', tabindex: 0 }, ...items);
   if (refused.length === 0) return [list];
   const summary = create('summary', {}, `${refused.length} refused, with reasons`);
-  return [list, create('details', {}, summary, create('ul', { class: 'list' }, ...refused))];
+  return [
+    list,
+    create('details', {}, summary, create('ul', { class: 'list', tabindex: 0 }, ...refused)),
+  ];
 }
 
 export function showPlans(state: DashboardState): void {

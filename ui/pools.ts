@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DashboardPool } from '../src/http/contract.ts';
 import { requestAction } from './actions.ts';
-import { create, find, KeyedList, type Row, setText } from './dom.ts';
+import { create, find, KeyedList, type Row, setAttribute, setText } from './dom.ts';
 import { formatMoney, formatTime } from './format.ts';
 
 const PAUSE_MINUTES = 60;
@@ -37,8 +37,9 @@ function createPool({ name, isInConfig }: DashboardPool): Row<DashboardPool> {
       ];
       for (const [index, cell] of numbers.entries()) setText(cell, texts[index] ?? '');
       setText(state, describe(pool));
-      setText(pause, isPaused ? 'Resume' : 'Pause for an hour');
-      pause.setAttribute('aria-label', `${isPaused ? 'Resume' : 'Pause'} pool ${name}`);
+      const text = isPaused ? 'Resume' : 'Pause for an hour';
+      setText(pause, text);
+      setAttribute(pause, 'aria-label', `${text}: pool ${name}`);
     },
   };
 }

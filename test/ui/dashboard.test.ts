@@ -81,7 +81,7 @@ describe('the dashboard', () => {
     const huge = page.locator('#pending li', { hasText: 'default/huge' });
     await huge.waitFor();
     expect(await huge.innerText()).toMatch(/cpu/i);
-    expect(await page.locator('#journal').innerText()).toContain('ScaledUp');
+    expect(await page.locator('#journal').innerText()).toContain('ScaleUp');
     expect(await page.locator('#plots figure').count()).toBe(5);
   });
 
@@ -97,7 +97,7 @@ describe('the dashboard', () => {
 
   it('acts only with the token, by keyboard too', async () => {
     const page = await openPage();
-    const pause = page.getByRole('button', { name: 'Pause pool large' });
+    const pause = page.getByRole('button', { name: 'Pause for an hour: pool large' });
     await pause.focus();
     await page.keyboard.press('Enter');
     await page.getByText('Enter the token first').waitFor();
@@ -107,7 +107,7 @@ describe('the dashboard', () => {
     await page.getByLabel('Token for actions').fill(site.dashboardToken);
     await pause.click();
     await page.getByText('pool large is paused').waitFor();
-    await page.getByRole('button', { name: 'Resume pool large' }).click();
+    await page.getByRole('button', { name: 'Resume: pool large' }).click();
     await pause.waitFor();
   });
 
