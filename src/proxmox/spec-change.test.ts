@@ -55,6 +55,12 @@ describe('computeSpecChange', () => {
     expect(set({ cores: '2' })).not.toHaveProperty('sockets');
   });
 
+  it('removes the inherited limit of plugged CPUs', () => {
+    const config = { tags: [], smbiosUuid: undefined };
+    const clone = { config, options: { cores: '4', vcpus: '1' } };
+    expect(computeSpecChange(clone, aSpec({ hasSeed: false })).remove).toEqual(['vcpus']);
+  });
+
   it('returns no change when only order and case of properties differ', () => {
     const { tags, smbiosUuid } = aSpec();
     const net0 = 'virtio=02:00:00:00:00:01,tag=12,BRIDGE=vmbr0';

@@ -21,7 +21,11 @@ export function computeSpecChange({ config, options }: Clone, spec: VmSpec): Opt
       ...(config.smbiosUuid !== spec.smbiosUuid && { smbios1: `uuid=${spec.smbiosUuid}` }),
       ...(config.tags.join() !== spec.tags.join() && { tags: spec.tags.join(';') }),
     },
-    remove: spec.hasSeed ? findInheritedSeedDrives(options) : [],
+    remove: [
+      // It limits how many of the cores are plugged in.
+      ...(options['vcpus'] === undefined ? [] : ['vcpus']),
+      ...(spec.hasSeed ? findInheritedSeedDrives(options) : []),
+    ],
   };
 }
 

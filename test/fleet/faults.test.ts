@@ -62,13 +62,16 @@ async function runWithFault(
   const revive = async () => {
     await site.clock.advance(2 * MINUTE_MS);
     for (const host of ['pve1', 'pve2', 'pve3']) site.sim.externalChanges.hostUp(host);
-    if (/^host-down|^task-killed/.test(fault.kind)) deleteLockedVms(site);
+    if (/^host-down|^task-killed|^no-worker/.test(fault.kind)) deleteLockedVms(site);
   };
   if (when === 'up') site.sim.faults.add(fault);
   await fleet.scaleTo('workers', 1, REASON);
   await reconcileUntilIdle(site, fleet, { maxPasses: 60 });
-  await revive();
-  await reconcileUntilIdle(site, fleet);
+  // Each worker that cannot be started may leave another locked VM.
+  for (let left = fault.kind === 'no-worker' ? (fault.times ?? 1) : 1; left > 0; left -= 1) {
+    await revive();
+    await reconcileUntilIdle(site, fleet);
+  }
   await expectSettled(site);
   if (when === 'down') site.sim.faults.add(fault);
   await fleet.scaleTo('workers', 0, REASON);
@@ -136,6 +139,23 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fleet with machines from 
     }
     for (const taskType of ['qmshutdown', 'qmdestroy']) {
       await runWithFault(source, { kind: 'task-fails', taskType, times: 2 }, 'down');
+    }
+  }, 120_000);
+
+  it('every machine settles after a worker that could not be started', async () => {
+    const tasks = {
+      up: ['qmcreate', 'qmclone', 'imgcopy', 'resize', 'qmstart', 'download', 'imgdel'],
+      down: ['qmshutdown', 'qmstop', 'qmdestroy', 'imgdel'],
+    };
+    for (const when of ['up', 'down'] as const) {
+      for (const taskType of tasks[when]) {
+        for (const times of [1, 3]) {
+          const fault = { kind: 'no-worker', taskType, times } as const;
+          await runWithFault(source, fault, when).catch((cause: unknown) => {
+            throw new Error(`${when}: ${JSON.stringify(fault)}`, { cause });
+          });
+        }
+      }
     }
   }, 120_000);
 });

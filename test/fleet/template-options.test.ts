@@ -74,6 +74,20 @@ describe('a protected template', () => {
   });
 });
 
+describe('a template with fewer CPUs plugged in than it has cores', () => {
+  it('gives machines with all the CPUs of their size', async () => {
+    const site = createSiteWith({ cores: '4', vcpus: '1' });
+    const fleet = createProcess(site);
+    await fleet.scaleTo('workers', 1, REASON);
+    await reconcileUntilIdle(site, fleet);
+    const [machine] = await readMachines(site.store);
+    const [vm] = site.sim.inspect().vms.filter(({ id }) => id < 9_000);
+    expect(vm?.config['cores']).toBe(String(machine?.size.cpu));
+    expect(vm?.config).not.toHaveProperty('vcpus');
+    await scaleToZero(site, fleet);
+  });
+});
+
 describe('a template with a cloud-init drive', () => {
   it.each(['ide0', 'ide2', 'scsi1'])(
     'as %s: its machines read only their own seed',

@@ -131,6 +131,21 @@ describe('adoptVms: a VM with our marker and the SMBIOS UUID of another VM', () 
       expect(existingResources(testFleet.hypervisor).vms).toEqual([1_280]);
     },
   );
+
+  it('while it is stopped in a pool with an image, is left alone and reported', async () => {
+    const testFleet = aTestFleet();
+    putVm(testFleet, markerFor(1_280), 'stopped');
+    testFleet.hypervisor.state.vms.get(1_280)?.options.set('smbios1', `uuid=${aMachineId(9)}`);
+    await runPasses(testFleet, 30);
+    expect(await machinesIn(testFleet.store)).toEqual([]);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([1_280]);
+    expect(await testFleet.store.journal.read()).toContainEqual(
+      expect.objectContaining({
+        reason: 'VmNotOurs',
+        message: expect.stringContaining('VM 1280 is left alone'),
+      }),
+    );
+  });
 });
 
 describe('adoptVms: static addresses', () => {

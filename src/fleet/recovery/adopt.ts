@@ -162,8 +162,17 @@ export function ownershipOf(
   if (knownRegion !== region)
     return { owned: false, reason: `its machine is in region ${knownRegion}` };
   const wasConfigured = known?.configured === true && known.placement?.vmId === config.vmId;
-  const configured = wasConfigured || readySinceSeconds !== undefined;
+  const configured =
+    wasConfigured ||
+    readySinceSeconds !== undefined ||
+    mustHaveUuid(context, region, ownership.marker);
   return verifyOwnership({ ...config, configured }, owner);
+}
+
+/** Only a clone gets its UUID after its creation, and it is not started before. */
+function mustHaveUuid(context: ReconcileContext, region: string, { pool, vmId }: Marker): boolean {
+  const source = context.pool(pool)?.source.kind ?? 'template';
+  return source !== 'template' || context.vmInView({ region, vmId })?.power === 'running';
 }
 
 /** Undefined while the VM cannot be read: it may be ours. */

@@ -75,7 +75,9 @@ describe('VMs of this cluster without a matching record', () => {
     await untilAtRest(testFleet.fleet, testFleet);
     const [machine] = await machinesIn(testFleet.store);
     const marker = markerFor(1_270, 3).replace(aMachineId(3), machine!.id);
-    putVm(testFleet, 1_270, { name: 'late', description: marker, scsi0: 'local-lvm:x,size=1M' });
+    const smbios1 = `uuid=${machine!.id}`;
+    const scsi0 = 'local-lvm:x,size=1M';
+    putVm(testFleet, 1_270, { name: 'late', description: marker, smbios1, scsi0 });
     await untilAtRest(testFleet.fleet, testFleet);
     expect(existingResources(testFleet.hypervisor).vms).toEqual([machine?.placement?.vmId]);
   });

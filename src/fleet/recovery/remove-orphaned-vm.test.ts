@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { formatMarker } from '../../model/marker.ts';
 import { TaskFailed } from '../../ports/errors.ts';
-import { CLUSTER } from '../testing/settings.ts';
+import { aPool, CLUSTER, someSettings, templateSource } from '../testing/settings.ts';
 import {
   aTestFleet,
   journalReasonsIn,
@@ -21,7 +21,7 @@ async function anOrphan({
   isProtected = false,
   milestones = {},
 } = {}) {
-  const testFleet = aTestFleet();
+  const testFleet = aTestFleet(someSettings([aPool({ source: templateSource() })]));
   const { id } = await reachPhase(testFleet, 'ready');
   await untilAtRest(testFleet.fleet, testFleet);
   const description = formatMarker({

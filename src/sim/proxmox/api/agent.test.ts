@@ -115,12 +115,16 @@ describe('guest agent endpoints', () => {
       ide0: 'local-lvm:cloudinit',
       ciuser: 'me',
       name: 'ci',
-      sshkeys: encodeURIComponent('ssh-ed25519 AAAA me'),
+      sshkeys: encodeURIComponent(
+        'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPpKmS8cGBbAbRcWhcMLSwL5fXpxcFBzsjBHRsKcDBA9 me',
+      ),
     });
     const dump = async (type: string) =>
       (await harness.call('GET', `${PATH}/cloudinit/dump`, { type })).data;
     expect(await dump('user')).toContain('user: me');
-    expect(await dump('user')).toContain('  - ssh-ed25519 AAAA me');
+    expect(await dump('user')).toContain(
+      '  - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPpKmS8cGBbAbRcWhcMLSwL5fXpxcFBzsjBHRsKcDBA9 me',
+    );
     expect(await dump('meta')).toContain('instance-id');
   });
 });

@@ -79,6 +79,24 @@ const PARAMETERS: readonly Row[] = [
     { hookscript: 'local:snippets/x.pl' },
     { hookscript: "script 'local:snippets/x.pl' does not exist\n" },
   ],
+  ...[
+    { virtio1: 'none,media=cdrom' },
+    { scsi1: 'shared:1,mbps_max=5' },
+    { scsi1: 'shared:1,iops=5,iops_rd=5' },
+  ].map(
+    (params): Row => [
+      'PUT',
+      `${VM}/config`,
+      params,
+      { [Object.keys(params)[0] ?? '']: 'unable to parse drive options' },
+    ],
+  ),
+  [
+    'POST',
+    NEW,
+    { vmid: 101, efidisk0: 'shared:0,import-from=local:import/noble-with-agent.qcow2' },
+    { efidisk0: "need to specify 'efitype' when using 'import-from'" },
+  ],
 ];
 
 const FAILURES: readonly Row[] = [
@@ -126,6 +144,12 @@ const FAILURES: readonly Row[] = [
     `${VM}/move_disk`,
     { disk: 'scsi0', storage: 'shared' },
     "you can't move to the same storage with same format",
+  ],
+  [
+    'POST',
+    NEW,
+    { vmid: 101, sshkeys: encodeURIComponent('ssh-ed25519 AAAA me') },
+    'SSH public key validation error',
   ],
   ['POST', '/access/users', { userid: 'x' }, "user name 'x' is too short"],
   ['GET', '/access/users/no@pve', {}, "no such user ('no@pve')"],

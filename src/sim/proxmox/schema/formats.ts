@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named formats: the regular expressions of the table, and verifiers for formats that need code. Every verifier
 // throws an Error whose message ends in a newline, as on the wire.
-import { isIP, isIPv4, isIPv6 } from 'node:net';
-import { INDEX_RANGES, NAMED_FORMATS } from '../../../proxmox/wire-facts/index.ts';
+import { isIPv4, isIPv6 as isIPv6WithZone } from 'node:net';
+import { builtInRoles, INDEX_RANGES, NAMED_FORMATS } from '../../../proxmox/wire-facts/index.ts';
 
 type Verifier = (value: string) => void;
+
+/** Without a zone, as in `fe80::1%eth0`. */
+const isIPv6 = (value: string) => isIPv6WithZone(value) && !value.includes('%');
+const isIP = (value: string) => isIPv4(value) || isIPv6(value);
 
 function throwFormatError(text: string): never {
   throw new Error(`${text}\n`);
@@ -46,33 +50,49 @@ export function isDriveName(name: string): boolean {
 
 function isBootDevice(name: string): boolean {
   if (name === 'efidisk0' || name === 'tpmstate0') return false;
-  return isDriveName(name) || /^(?:net|usb|hostpci)\d+$/.test(name);
+  const [, stem = '', index] = /^(net|usb|hostpci)(\d+)$/.exec(name) ?? [];
+  return isDriveName(name) || Number(index) <= (INDEX_RANGES[stem] ?? -1);
 }
 
 function verifyVolumeId(value: string): void {
   namedFormatVerifier('pve-volume-id')(value);
 }
 
+/** Perl's `$` also matches before a line break at the end. */
+function matches(regex: RegExp, value: string): boolean {
+  return regex.test(value) || (value.endsWith('\n') && regex.test(value.slice(0, -1)));
+}
+
 function namedFormatVerifier(name: string): Verifier {
   const fact = NAMED_FORMATS[name];
   return (value) => {
-    if (fact === undefined || fact.regex.test(value)) return;
+    if (fact === undefined || matches(fact.regex, value)) return;
     throwFormatError(fact.error.trimEnd().replaceAll('<value>', value));
   };
 }
 
-function verifyPair(idFormat: string): Verifier {
-  const verify = namedFormatVerifier(idFormat);
+function verifyStorageId(value: string): void {
+  if (value.length < 2)
+    throwFormatError(`storage ID '${value}' cannot be shorter than 2 characters`);
+  namedFormatVerifier('pve-storage-id')(value);
+}
+
+function verifyPoolId(value: string): void {
+  if (value.replace(/\/+$/, '').split('/').length > 3)
+    throwFormatError(`pool name '${value}' nested too deeply (max levels = 3)`);
+  namedFormatVerifier('pve-poolid')(value);
+}
+
+function verifyPair(verify: Verifier): Verifier {
   return (value) => {
-    if (value === '1') return;
-    const parts = value.split(':');
-    if (parts.length > 2) throwFormatError(`entry '${value}' contains invalid ID`);
+    if (value === '1' || value === '0') return;
+    const [, source, target] = /^([^:]+):([^:]+)$/.exec(value) ?? [];
+    const ids = source === undefined || target === undefined ? [value] : [source, target];
     try {
-      for (const part of parts) verify(part);
+      for (const id of ids) verify(id);
     } catch (error) {
-      throwFormatError(
-        `entry '${value}' contains invalid ID - ${error instanceof Error ? error.message : ''}`,
-      );
+      const cause = error instanceof Error ? error.message : '';
+      throwFormatError(`entry '${value}' contains invalid ID - ${cause}\n`);
     }
   };
 }
@@ -85,22 +105,22 @@ function anyOf(error: string, ...tests: readonly ((value: string) => boolean)[])
 
 /** `0-3,8`; trailing commas are ignored. */
 function isCpuSet(value: string): boolean {
-  return value
-    .replace(/,+$/, '')
-    .split(',')
-    .every((part) => {
-      const match = /^\s*(\d+)(?:-(\d+))?\s*$/.exec(part);
-      return match !== null && Number(match[2] ?? match[1]) >= Number(match[1]);
-    });
+  const parts = value.replace(/,+$/, '');
+  if (parts === '') return true;
+  return parts.split(',').every((part) => {
+    const match = /^\s*(\d+)(?:-(\d+))?\s*$/.exec(part);
+    return match !== null && Number(match[2] ?? match[1]) >= Number(match[1]);
+  });
 }
 
 const isDnsName = (value: string) => NAMED_FORMATS['dns-name']?.regex.test(value) === true;
+const PRIVILEGE_NAMES = new Set(builtInRoles('9.2')['Administrator']);
 const HOTPLUG = /^(?:network|disk|cpu|memory|usb|cloudinit)$/;
 
 const CODED_VERIFIERS: Readonly<Record<string, Verifier>> = {
   ipv4: anyOf('value does not look like a valid IPv4 address', isIPv4),
   ipv6: anyOf('value does not look like a valid IPv6 address', isIPv6),
-  ip: anyOf('value does not look like a valid IP address', (value) => isIP(value) !== 0),
+  ip: anyOf('value does not look like a valid IP address', isIP),
   CIDRv4: anyOf('value does not look like a valid IPv4 CIDR network', (v) => isCidr(v, 4)),
   CIDRv6: anyOf('value does not look like a valid IPv6 CIDR network', (v) => isCidr(v, 6)),
   CIDR: anyOf(
@@ -118,27 +138,24 @@ const CODED_VERIFIERS: Readonly<Record<string, Verifier>> = {
     (v) => v === 'auto' || v === 'dhcp' || v === 'manual',
     (v) => isCidr(v, 6),
   ),
-  address: anyOf(
-    'value does not look like a valid address: <value>',
-    (v) => isIP(v) !== 0,
-    isDnsName,
-  ),
+  address: anyOf('value does not look like a valid address: <value>', isIP, isDnsName),
+  'pve-storage-id': verifyStorageId,
+  'pve-poolid': verifyPoolId,
+  'pve-priv': anyOf("invalid privilege '<value>'", (v) => PRIVILEGE_NAMES.has(v)),
   'pve-startup-order': verifyStartup,
   'pve-vlan-id-or-range': verifyVlan,
-  'storage-pair': verifyPair('pve-storage-id'),
-  'bridge-pair': verifyPair('pve-bridge-id'),
+  'storage-pair': verifyPair(verifyStorageId),
+  'bridge-pair': verifyPair(namedFormatVerifier('pve-bridge-id')),
   'pve-qm-bootdisk': anyOf("invalid boot disk '<value>'", isDriveName),
   'pve-qm-bootdev': anyOf("invalid boot device '<value>'", isBootDevice),
   'pve-hotplug-features': (value) => {
     if (value === '0' || value === '1') return;
     for (const part of splitList(value)) {
-      if (!HOTPLUG.test(part)) throwFormatError('unable to parse hotplug option');
+      if (!HOTPLUG.test(part)) throwFormatError(`invalid hotplug feature '${part}'`);
     }
   },
   'pve-volume-id-or-qm-path': (value) => {
-    if (/^(?:none|cdrom|cloudinit)$/.test(value) || value.startsWith('/')) return;
-    if (/^(?:([^/:\s]+):)?\d+(?:\.\d+)?$/.test(value)) return;
-    verifyVolumeId(value);
+    if (value !== 'none' && value !== 'cdrom' && !value.startsWith('/')) verifyVolumeId(value);
   },
   'pve-volume-id-or-absolute-path': (value) => {
     if (!value.startsWith('/')) verifyVolumeId(value);
@@ -151,7 +168,7 @@ const CODED_VERIFIERS: Readonly<Record<string, Verifier>> = {
   ),
   'pve-storage-server': anyOf(
     'value does not look like a valid server name or IP address',
-    (v) => isIP(v) !== 0,
+    isIP,
     (v) => isDnsName(v),
   ),
   'pve-storage-vgname': anyOf("lvm name '<value>' contains illegal characters", (v) =>

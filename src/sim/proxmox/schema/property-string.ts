@@ -17,7 +17,7 @@ function asBoolean(value: string): string {
 
 function addNamed(
   result: Record<string, string>,
-  fields: Fields,
+  { fields, strict }: { readonly fields: Fields; readonly strict: boolean },
   part: readonly [string, string],
 ): void {
   let [key] = part;
@@ -32,6 +32,8 @@ function addNamed(
       result[keyAlias] = key;
     }
     key = alias;
+    if (strict && result[key] !== undefined)
+      throwPropertyError(`key '${key}' is already defined (via alias)`);
   }
   result[key] = fields[key]?.type === 'boolean' ? asBoolean(value) : value;
 }
@@ -43,19 +45,26 @@ function addUnnamed(result: Record<string, string>, fields: Fields, value: strin
   if (result[key] !== undefined && result[key] !== '0') {
     throwPropertyError(`duplicate key in comma-separated list property: ${key}`);
   }
-  result[key] = value;
+  result[key] = fields[key]?.type === 'boolean' ? asBoolean(value) : value;
   return key;
 }
 
-/** Parses without checking the values; throws on a malformed structure. */
-export function parseProperties(fields: Fields, text: string): Record<string, string> {
+/**
+ * Parses without checking the values; throws on a malformed structure. `strict`: a key and its alias are refused, as in
+ * 9.2; otherwise the last one counts.
+ */
+export function parseProperties(
+  fields: Fields,
+  text: string,
+  strict = false,
+): Record<string, string> {
   const result: Record<string, string> = {};
   let unnamed: string | undefined;
   for (const part of text.split(',')) {
     if (part.trim() === '') continue;
-    const match = /^([^=]+)=([\s\S]+)$/.exec(part);
+    const match = /^([^=]+)=([^\n]+)\n?$/.exec(part);
     if (match !== null) {
-      addNamed(result, fields, [match[1] ?? '', match[2] ?? '']);
+      addNamed(result, { fields, strict }, [match[1] ?? '', match[2] ?? '']);
     } else if (part.includes('=')) {
       throwPropertyError('missing key in comma-separated list property');
     } else {

@@ -48,7 +48,42 @@ describe('parameter verification of POST qemu', () => {
     [{ tags: 'a:b' }, 'tags', 'invalid format - invalid characters in tag\n'],
     [{ startup: 'first' }, 'startup', 'invalid format - unable to parse startup options\n'],
     [{ pool: 'a b' }, 'pool', "invalid format - pool name 'a b' contains invalid characters\n"],
-    [{ storage: 'x' }, 'storage', "invalid format - storage ID 'x' contains illegal characters\n"],
+    [
+      { storage: 'x' },
+      'storage',
+      "invalid format - storage ID 'x' cannot be shorter than 2 characters\n",
+    ],
+    [
+      { storage: '1x' },
+      'storage',
+      "invalid format - storage ID '1x' contains illegal characters\n",
+    ],
+    [
+      { pool: 'a/b/c/d' },
+      'pool',
+      "invalid format - pool name 'a/b/c/d' nested too deeply (max levels = 3)\n",
+    ],
+    [{ hotplug: 'disk,fan' }, 'hotplug', "invalid format - invalid hotplug feature 'fan'\n"],
+    [
+      { unused0: 'local:a,volume=local:b' },
+      'unused0',
+      "invalid format - key 'file' is already defined (via alias)\n",
+    ],
+    [
+      { scsi0: 'local:1,serial=a\nb' },
+      'scsi0',
+      'invalid format - missing key in comma-separated list property\n',
+    ],
+    [
+      { scsi0: '32' },
+      'scsi0',
+      "invalid format - format error\nscsi0.file: invalid format - unable to parse volume ID '32'\n\n",
+    ],
+    [
+      { ipconfig0: 'gw6=fe80::1%eth0,ip6=auto' },
+      'ipconfig0',
+      'invalid format - format error\nipconfig0.gw6: invalid format - value does not look like a valid IPv6 address\n\n',
+    ],
     [{ net32: 'virtio' }, 'net32', UNKNOWN],
     [{ scsi31: 'local:1' }, 'scsi31', UNKNOWN],
     [{ net00: 'virtio' }, 'net00', UNKNOWN],

@@ -23,8 +23,9 @@ type Fields = Readonly<Record<string, ParamFact>>;
 
 const NOT_DEFINED =
   'property is not defined in schema and the schema does not allow additional properties';
-const INTEGER = /^[+-]?\d+$/;
-const NUMBER = /^[+-]?(?:\d+\.\d+|\d+\.|\.\d+|\d+)(?:[eE][+-]?\d+)?$/;
+// Perl's `$` also matches before a line break at the end.
+const INTEGER = /^[+-]?\d+\n?$/;
+const NUMBER = /^[+-]?(?:\d+\.\d+|\d+\.|\.\d+|\d+)(?:[eE][+-]?\d+)?\n?$/;
 
 const SCALARS: Readonly<Record<string, RegExp>> = {
   boolean: /^[01]$/,
@@ -79,12 +80,18 @@ function compilePattern(source: string): RegExp {
     .replaceAll('(?^u:', '(?:')
     .replaceAll('(?^:', '(?:')
     .replaceAll('{,', '{0,');
-  return new RegExp(`^(?:${plain})$`);
+  return new RegExp(`^${plain}\n?$`);
 }
 
-function checkFormat(fact: ParamFact, text: string, path: string): string | undefined {
+/** Where a value is, and in which version. */
+interface At {
+  readonly path: string;
+  readonly version: ApiVersion;
+}
+
+function checkFormat(fact: ParamFact, text: string, at: At): string | undefined {
   try {
-    if (fact.propertyString !== undefined) verifyProperties(fact.propertyString, text, path);
+    if (fact.propertyString !== undefined) verifyProperties(fact.propertyString, text, at);
     else if (fact.format !== undefined) verifyFormat(fact.format, text);
     return undefined;
   } catch (error) {
@@ -125,14 +132,14 @@ function checkRange(fact: ParamFact, text: string): string | undefined {
   return undefined;
 }
 
-function checkScalar(fact: ParamFact, text: string, path: string): string | undefined {
-  return checkFormat(fact, text, path) ?? checkLength(fact, text) ?? checkRange(fact, text);
+function checkScalar(fact: ParamFact, text: string, at: At): string | undefined {
+  return checkFormat(fact, text, at) ?? checkLength(fact, text) ?? checkRange(fact, text);
 }
 
 function checkValue(
   fact: ParamFact,
   value: ParamValue,
-  at: { readonly path: string; readonly errors: Errors },
+  at: At & { readonly errors: Errors },
 ): void {
   const { path, errors } = at;
   const wrongType = fact.type === undefined ? undefined : checkType(fact.type, value);
@@ -140,13 +147,13 @@ function checkValue(
   if (Array.isArray(value)) {
     const { items } = fact;
     for (const [index, item] of (value as readonly ParamValue[]).entries()) {
-      if (items !== undefined) checkValue(items, item, { path: `${path}[${index}]`, errors });
+      if (items !== undefined) checkValue(items, item, { ...at, path: `${path}[${index}]` });
     }
     return;
   }
   if (typeof value === 'object') return;
   const text = formatScalar(value);
-  const problem = checkScalar(fact, text, path);
+  const problem = checkScalar(fact, text, at);
   if (problem !== undefined) addError(errors, path, problem);
 }
 
@@ -159,7 +166,8 @@ function isRequired(fact: ParamFact): boolean {
   );
 }
 
-function checkObject(fields: Fields, values: Params, prefix: string): Errors {
+/** `path`: prefix of the names. */
+function checkObject(fields: Fields, values: Params, { path: prefix, version }: At): Errors {
   const errors: Errors = {};
   for (const [name, fact] of Object.entries(fields)) {
     if (name.endsWith('[n]') || values[name] !== undefined) continue;
@@ -174,7 +182,7 @@ function checkObject(fields: Fields, values: Params, prefix: string): Errors {
       addError(errors, path, NOT_DEFINED);
       continue;
     }
-    checkValue(fact, value, { path, errors });
+    checkValue(fact, value, { path, errors, version });
     const { requires } = fact;
     if (requires !== undefined && values[requires] === undefined) {
       addError(errors, prefix + requires, `missing property required by '${path}'`);
@@ -183,10 +191,10 @@ function checkObject(fields: Fields, values: Params, prefix: string): Errors {
   return errors;
 }
 
-function verifyProperties(name: string, text: string, path: string): void {
+function verifyProperties(name: string, text: string, { path, version }: At): void {
   const fields = propertyFields(name);
-  const values = parseProperties(fields, text);
-  const errors = checkObject(fields, values, `${path}.`);
+  const values = parseProperties(fields, text, version !== '8.4');
+  const errors = checkObject(fields, values, { path: `${path}.`, version });
   const lines = Object.entries(errors).map(([key, problem]) => `${key}: ${problem}\n`);
   if (lines.length > 0) throw new Error(`format error\n${lines.join('')}`);
   if (name.startsWith('pve-vm-cpu-conf')) verifyCpu(values, fields);
@@ -218,17 +226,22 @@ export function verifyParams(
   params: Params,
   version: ApiVersion = '9.2',
 ): Readonly<Record<string, string>> {
-  const errors = checkObject(endpoint.params, params, '');
+  const errors = checkObject(endpoint.params, params, { path: '', version });
   if (version !== '8.4') return errors;
   return Object.fromEntries(
     Object.entries(errors).map(([name, text]) => [name, formatFor84(text)]),
   );
 }
 
-/** The text about a dependent property changed in 9.0. */
+/** The texts about a dependent property and a short id changed in 9.x. */
 function formatFor84(text: string): string {
-  return text.replaceAll(
-    /missing property required by '([^']*)'/g,
-    "missing property - '$1' requires this property",
-  );
+  return text
+    .replaceAll(
+      /missing property required by '([^']*)'/g,
+      "missing property - '$1' requires this property",
+    )
+    .replaceAll(
+      /(storage ID '.?') cannot be shorter than 2 characters/g,
+      '$1 contains illegal characters',
+    );
 }

@@ -86,7 +86,10 @@ export function readVmOptions(call: Call, without: readonly string[]): Record<st
 /** Refuses an ISO without `media=cdrom`, and volume names that the storage cannot parse. */
 function checkDriveOption(call: Call, slot: string, text: string): Drive {
   const drive = parseDriveOption(slot, text);
-  const id = splitVolumeId(drive.file);
+  const { file, options } = drive;
+  if ((file === 'none' || file === 'cdrom') && options['media'] === undefined)
+    return { file, options: { ...options, media: 'cdrom' } };
+  const id = splitVolumeId(file);
   if (id === undefined || parseNewDisk(drive) !== undefined || id.name === 'cloudinit')
     return drive;
   const { content } = parseVolumeName(requireStorage(call.state, id.storage), id.name);

@@ -79,15 +79,43 @@ export function parseNewDisk(drive: Drive): NewDisk | undefined {
   return { storage: match[2], bytes: Math.floor(Number(match[3]) * 2 ** 30) };
 }
 
-/** Parses a drive and checks the syntax of an import. */
+/** Limits that need another one: `[limit, needed]`. */
+const LIMIT_NEEDS = [
+  ...['mbps', 'mbps_rd', 'mbps_wr'].map((name) => [`${name}_max`, name]),
+  ...['bps', 'bps_rd', 'bps_wr'].map((name) => [`${name}_max_length`, `m${name}_max`]),
+  ...['iops', 'iops_rd', 'iops_wr'].map((name) => [`${name}_max_length`, `${name}_max`]),
+] as const;
+
+/** Rules for combinations of options. */
+function areOptionsConsistent(slot: string, options: VmOptions): boolean {
+  const has = (name = '') => !['', '0'].includes(options[name] ?? '');
+  if (LIMIT_NEEDS.some(([limit, needed]) => has(limit) && !has(needed))) return false;
+  const isDouble = (name: string) => has(name) && (has(`${name}_rd`) || has(`${name}_wr`));
+  if (isDouble('mbps') || isDouble('iops')) return false;
+  if (options['media'] !== 'cdrom') return true;
+  return !has('snapshot') && !has('format') && !slot.startsWith('virtio');
+}
+
+/** Options that an import must name, because they cannot be read from the image. */
+const IMPORT_NEEDS: Readonly<Record<string, readonly string[]>> = {
+  efidisk0: ['efitype', 'pre-enrolled-keys'],
+  tpmstate0: ['version'],
+};
+
+/** Parses a drive and checks its options and the syntax of an import. */
 export function parseDriveOption(slot: string, text: string): Drive {
   const drive = parseDrive(slot, text);
+  if (!areOptionsConsistent(slot, drive.options))
+    throw parameterError({ [slot]: 'unable to parse drive options' });
   const request = parseNewDisk(drive);
   if (drive.options['import-from'] !== undefined && request?.bytes !== 0) {
     throw parameterError({
       [slot]: "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>",
     });
   }
+  const missing = IMPORT_NEEDS[slot]?.find((name) => drive.options[name] === undefined);
+  if (drive.options['import-from'] !== undefined && missing !== undefined)
+    throw parameterError({ [slot]: `need to specify '${missing}' when using 'import-from'` });
   return drive;
 }
 
