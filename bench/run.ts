@@ -11,6 +11,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   watch: async () => (await import('./watch/index.ts')).watchBenchmark,
   grpc: async () => (await import('./grpc/index.ts')).grpcBenchmark,
   loop: async () => (await import('./loop/index.ts')).loopBenchmark,
+  standalone: async () => (await import('./standalone/index.ts')).standaloneBenchmark,
   fleet: async () => (await import('./fleet/index.ts')).fleetBenchmark,
 };
 

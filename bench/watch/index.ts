@@ -2,11 +2,11 @@
 // The watch cache under load: a list of 1,000 nodes and 30,000 pods, then 50,000 updates.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { BenchmarkOptions, Outcome } from '../benchmark.ts';
+import { type BenchmarkOptions, type Outcome, readNodeOptionsOfImage } from '../benchmark.ts';
 
 const HERE = import.meta.dirname;
 const FULL = { nodes: 1_000, pods: 30_000, updates: 50_000 };
@@ -59,14 +59,6 @@ async function measure(server: string, pods: number): Promise<Figures> {
   } finally {
     rmSync(folder, { recursive: true });
   }
-}
-
-/** The NODE_OPTIONS of the container image. */
-function readNodeOptionsOfImage(): string {
-  const image = readFileSync(join(HERE, '../../Dockerfile'), 'utf8');
-  const options = /^ENV NODE_OPTIONS=(.+)$/m.exec(image)?.[1];
-  if (options === undefined) throw new Error('the Dockerfile sets no NODE_OPTIONS');
-  return options;
 }
 
 function renderKubeconfig(server: string): string {

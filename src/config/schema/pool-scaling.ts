@@ -53,7 +53,7 @@ export const scaleUpSchema = section({
     },
   ),
   stabilizationWindow: key(
-    duration().prefault('10s'),
+    duration().prefault('2s'),
     'How long the set of pending pods must be unchanged before machines are requested.',
     {
       replaces: { kubenodesmith: 'nodePools[].scaleUp.stabilizationWindow' },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain JSON calls to an API server, for the setup and the checks of a test. No watch, no cache, no retry.
+// Plain JSON calls to an API server, for the setup and the checks of a test. No cache, no retry.
 import type { Transport, TransportRequest } from '../../../src/ports/transport.ts';
 import { openHttpTransport } from '../../../src/system/index.ts';
 import type { KeyAndCertificate } from './certificate-authority.ts';
@@ -23,6 +23,11 @@ export interface ApiObject {
     readonly deletionTimestamp?: string;
     readonly resourceVersion: string;
   };
+}
+
+export interface WatchEvent<T extends ApiObject> {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: T;
 }
 
 interface Call {
@@ -77,6 +82,31 @@ export class Api {
   /** Server-side apply; returns the response, whatever its status. */
   apply(path: string, body: unknown): Promise<ApiResponse> {
     return this.#send({ method: 'PATCH', path, body, type: 'application/apply-patch+yaml' });
+  }
+
+  /** The objects of a collection and all later changes, until the signal aborts or the server ends the watch. */
+  async *watch<T extends ApiObject>(
+    path: string,
+    signal: AbortSignal,
+  ): AsyncIterable<WatchEvent<T>> {
+    const transport = await this.#transport;
+    const url = `${this.server}${path}?watch=1`;
+    const headers = { accept: 'application/json', ...this.#headers };
+    const response = await transport.request({
+      method: 'GET',
+      url,
+      headers,
+      timeoutMs: REQUEST_TIMEOUT_MS,
+      streamsResponse: true,
+      signal,
+    });
+    let rest = '';
+    const decoder = new TextDecoder();
+    for await (const part of response.body) {
+      const lines = (rest + decoder.decode(part, { stream: true })).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) yield JSON.parse(line) as WatchEvent<T>;
+    }
   }
 
   async #send({ method, path, body, type }: Call): Promise<ApiResponse> {

@@ -37,7 +37,7 @@ export interface ProviderSite {
 export interface ProviderOptions
   extends Pick<
     SiteOptions,
-    'hosts' | 'guests' | 'onTestFinished' | 'maxMachines' | 'hasFaultProxies'
+    'hosts' | 'guests' | 'onTestFinished' | 'maxMachines' | 'hasFaultProxies' | 'simulator'
   > {
   readonly plane: ControlPlane;
   /** More items of `pools`, after `workers`. */
