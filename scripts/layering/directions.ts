@@ -71,6 +71,8 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   // Types of the effective pools and regions, derived from the schema: importing them loads nothing.
   'config/types': { imports: ['config'] },
   certs: { imports: ['ports'] },
+  // Reads every side of an installation, through ports of its own.
+  doctor: { imports: ['model', 'placement', 'ports', 'config', 'setup'] },
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
   serve: { imports: ['model', 'pools', 'ports', 'fleet', 'config', 'setup', 'http'] },
   // Commands that explain a decision make one.
@@ -84,6 +86,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'config',
       'setup',
       'serve',
+      'doctor',
       'certs',
     ],
   },

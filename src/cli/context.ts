@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What commands need from the process. main.ts implements it; tests implement it with fakes.
+import type { DoctorAdapters } from '../doctor/index.ts';
 import type { ServeAdapters, ServeContext } from '../serve/index.ts';
 
 export interface ProxmoxSimOptions {
@@ -43,7 +44,7 @@ export interface RunningKubernetesSim {
   close(): Promise<void>;
 }
 
-export interface CliAdapters extends ServeAdapters {
+export interface CliAdapters extends ServeAdapters, DoctorAdapters {
   /** InvalidConfig with every problem of the description file; InvalidRequest when it cannot listen. */
   startProxmoxSim(options: ProxmoxSimOptions): Promise<RunningSim>;
   /** InvalidRequest when it cannot listen. */
@@ -56,6 +57,8 @@ export interface CliContext extends ServeContext {
   readonly out: (text: string) => void;
   /** Progress, warnings, errors. */
   readonly err: (text: string) => void;
+  /** Whether a person reads what is written there. */
+  readonly isTerminal: { readonly out: boolean; readonly err: boolean };
   readonly homeFolder: string;
   readonly workingFolder: string;
   /** Folders whose files may not survive a reboot. */

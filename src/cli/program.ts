@@ -9,6 +9,7 @@ import { addConfigSchema } from './config-schema.ts';
 import { addConfigShow } from './config-show.ts';
 import { addConfigValidate } from './config-validate.ts';
 import type { CliContext, CommandHost } from './context.ts';
+import { addDoctor } from './doctor.ts';
 import { addExplain } from './explain.ts';
 import { addMachineDelete } from './machine-delete.ts';
 import { addMachineShow } from './machine-show.ts';
@@ -46,6 +47,7 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
     .exitOverride();
 
   addServe(program, host);
+  addDoctor(program, host);
   addPools(program, host);
   const pool = program
     .command('pool')

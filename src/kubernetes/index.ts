@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ClusterInspector } from '../ports/inspection.ts';
 import { ApiClient } from './api-client.ts';
 import {
   DEFAULT_REQUEST_TIMEOUT_MS,
@@ -8,6 +9,7 @@ import {
 import { AuthenticatedTransport } from './connection/authenticated-transport.ts';
 import type { ConnectionSource, OpenTransport } from './connection/connection.ts';
 import type { RunProgram } from './connection/exec-plugin.ts';
+import { createClusterInspector } from './inspector.ts';
 import { SecretReader } from './secret-reader.ts';
 
 export { MANAGED_BY_LABEL } from './bootstrap-tokens.ts';
@@ -38,6 +40,22 @@ export async function openKubernetesCluster(
   const transport = new AuthenticatedTransport(connection, openTransport);
   const { server, caPem } = connection;
   return new KubernetesCluster({ ...rest, transport, server, caPem });
+}
+
+/** Reads the connection settings; sends no request yet. */
+export async function openClusterInspector(
+  options: Pick<OpenClusterOptions, 'source' | 'openTransport' | 'runProgram' | 'clock'> & {
+    readonly namespace: string;
+  },
+): Promise<ClusterInspector> {
+  const { loadConnection } = await import('./connection/load-connection.ts');
+  const { source, openTransport, runProgram = refuseToRun, clock, namespace } = options;
+  const connection = await loadConnection(source, { clock, runProgram });
+  const transport = new AuthenticatedTransport(connection, openTransport);
+  const { server, caPem } = connection;
+  const requestTimeoutMs = DEFAULT_REQUEST_TIMEOUT_MS;
+  const api = new ApiClient({ transport, server, clock, requestTimeoutMs });
+  return createClusterInspector({ api, server, caPem, namespace, close: () => transport.close() });
 }
 
 interface SecretReaderOptions

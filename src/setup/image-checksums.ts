@@ -73,7 +73,7 @@ function parse(text: unknown): Checksum | undefined {
 }
 
 /** `<hex>  name`, `<hex> *name`, or `SHA256 (name) = <hex>`. */
-function findChecksum(list: string, { name, url, checksumUrl }: ImageConfig): Checksum {
+export function findChecksum(list: string, { name, url, checksumUrl }: ImageConfig): Checksum {
   const file = new URL(url).pathname.split('/').at(-1) ?? '';
   for (const line of list.split(/\r?\n/)) {
     const [, hex = '', gnuName] = /^([0-9a-fA-F]{64,128})\s+\*?(\S+)$/.exec(line.trim()) ?? [];

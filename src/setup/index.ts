@@ -8,5 +8,6 @@ export type {
   SetupContext,
   Telemetry,
 } from './context.ts';
+export { findChecksum } from './image-checksums.ts';
 export { findMissingAccess } from './missing-access.ts';
 export { needsCluster, type OpenFleet, type OpenOptions, openFleet } from './open-fleet.ts';

@@ -166,7 +166,7 @@ export function simulatedRegion(
 }
 
 /** Checking requests is slow: tests with many requests check only those that change something ('changes'). */
-function simPeer(sim: ProxmoxSim, checkedRequests: 'all' | 'changes'): ScriptedPeer {
+export function simPeer(sim: ProxmoxSim, checkedRequests: 'all' | 'changes'): ScriptedPeer {
   return async (request) => {
     if (checkedRequests === 'all' || request.method !== 'GET') checkRequest(request);
     const { method, url, headers, bytes } = request;

@@ -58,6 +58,26 @@ export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
     given: { node: 'pve1' },
     parameters: { node, content: { accept: 'images', refuse: 'i' }, enabled: flag() },
   },
+  'GET /access/users/{userid}/token/{tokenid}': {
+    given: { userid: 'scaler@pve', tokenid: 'sim' },
+    parameters: {
+      userid: { accept: 'scaler@pve', refuse: 'scaler' },
+      tokenid: { accept: 'sim', refuse: '1' },
+    },
+  },
+  'GET /nodes/{node}/time': { given: { node: 'pve1' }, parameters: { node } },
+  'GET /nodes/{node}/network': {
+    given: { node: 'pve1' },
+    parameters: { node, type: { accept: 'any_bridge', refuse: 'cable' } },
+  },
+  'GET /nodes/{node}/query-url-metadata': {
+    given: { node: 'pve1', url: 'https://images.example/x.qcow2' },
+    parameters: {
+      node,
+      url: { accept: 'http://images.example/x.qcow2', refuse: 'ftp://images.example/x.qcow2' },
+      'verify-certificates': flag('0'),
+    },
+  },
   'POST /nodes/{node}/qemu': {
     given: { node: 'pve1', vmid: '150' },
     parameters: {

@@ -5,6 +5,7 @@ import { type ClusterAuthority, ControllerContext } from './controllers/controll
 import { type ControllerOptions, createControllers } from './controllers/index.ts';
 import { ControllerManager } from './controllers/manager.ts';
 import { Faults } from './faults.ts';
+import { AccessRules } from './http/access.ts';
 import { type AppOptions, handleRequest, type JoinInfo, type Peer } from './http/app.ts';
 import { PagedLists } from './http/list.ts';
 import { Watches } from './http/watch.ts';
@@ -39,6 +40,7 @@ export interface JoinOptions {
  */
 export class KubernetesSim {
   readonly faults = new Faults();
+  readonly access = new AccessRules();
   readonly watches = new Watches();
   /** Every request so far, as `VERB path`. A watch has the verb `WATCH`. */
   readonly requests: string[] = [];
@@ -65,6 +67,7 @@ export class KubernetesSim {
       lists: this.#lists,
       watches: this.watches,
       faults: this.faults,
+      access: this.access,
       clock,
       ...(adminToken !== undefined && { adminToken }),
       ...(join && { joinInfo: joinInfoOf(join) }),

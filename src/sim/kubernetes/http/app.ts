@@ -4,6 +4,7 @@ import type { Clock } from '../../../ports/clock.ts';
 import type { FaultKind, Faults } from '../faults.ts';
 import { ApiError } from '../storage/api-error.ts';
 import type { ResourceStorage } from '../storage/resource-storage.ts';
+import { ACCESS_REVIEW_PATH, type AccessRules } from './access.ts';
 import { authenticate, authorize, type User } from './authentication.ts';
 import { readDiscovery } from './discovery.ts';
 import type { PagedLists } from './list.ts';
@@ -18,6 +19,7 @@ export interface AppOptions {
   readonly lists: PagedLists;
   readonly watches: Watches;
   readonly faults: Faults;
+  readonly access: AccessRules;
   readonly clock: Clock;
   /** Absent: every user is an administrator. */
   readonly adminToken?: string;
@@ -132,6 +134,10 @@ async function serveRequest(
     ...peer,
   });
   authorize(user, request.method, url.pathname);
+  if (request.method === 'POST' && url.pathname === ACCESS_REVIEW_PATH) {
+    return jsonResponse(options.access.review(JSON.parse(await request.text())), 201);
+  }
+  options.access.check(user.username, { method: request.method, isWatch }, url.pathname);
   const document = request.method === 'GET' ? serveDocument(options, request, url) : undefined;
   if (document !== undefined) return document;
   if (isWatch) return serveWatch(options, { request, url });

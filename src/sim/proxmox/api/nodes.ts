@@ -4,6 +4,11 @@ import type { Call, Handlers } from '../core.ts';
 import { formatNode, usedMemoryBytes } from './node-stats.ts';
 
 function getVersion(call: Call): Record<string, string> {
+  const { release } = call.state.hosts.get(call.host) ?? {};
+  if (release !== undefined) {
+    const short = release.split(/[.-]/).slice(0, 2).join('.');
+    return { version: release, release: short, repoid: '2a5fa54a8503f96d' };
+  }
   return call.state.version === '8.4'
     ? { version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' }
     : { version: '9.2.11', release: '9.2', repoid: '7e5d6c4b3a291807' };
@@ -87,6 +92,10 @@ function listNetwork(call: Call): unknown {
       bridge_ports: `eno${index + 1}`,
       bridge_stp: 'off',
       bridge_fd: '0',
+      ...(bridge.vlanAware === true && {
+        bridge_vlan_aware: 1,
+        bridge_vids: bridge.vlans ?? '2-4094',
+      }),
     }));
   const cards = bridges.map((_, index) => ({
     iface: `eno${index + 1}`,
@@ -124,11 +133,10 @@ export const NODE_HANDLERS: Handlers = {
   'GET /nodes/{node}/status': nodeStatus,
   'GET /nodes/{node}/version': getVersion,
   'GET /nodes/{node}/network': listNetwork,
-  'GET /nodes/{node}/time': (call) => ({
-    timezone: 'UTC',
-    time: call.state.nowSeconds(),
-    localtime: call.state.nowSeconds(),
-  }),
+  'GET /nodes/{node}/time': (call) => {
+    const time = call.state.nowSeconds() + (call.state.hosts.get(call.host)?.clockSkew ?? 0);
+    return { timezone: 'UTC', time, localtime: time };
+  },
   'GET /nodes/{node}/dns': () => ({ search: 'example', dns1: '192.0.2.1' }),
   'GET /nodes/{node}/config': () => ({ digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709' }),
 };

@@ -52,10 +52,15 @@ function addHost(state: ClusterState, host: HostDescription, index: number): voi
     bridges: (host.bridges ?? [{ name: 'vmbr0', dhcp: '10.20.0.0/16' }]).map((bridge) => ({
       name: bridge.name,
       dhcp: bridge.dhcp,
+      vlanAware: bridge.vlanAware,
+      vlans: bridge.vlans,
     })),
+    clockSkew: host.clockSkew,
+    release: host.release,
     online: host.online ?? true,
     whenOff: host.whenOff ?? 'no-route',
-    onlineChangedAt: state.clock.now(),
+    // A host that is off from the start has been off for long.
+    onlineChangedAt: host.online === false ? 0 : state.clock.now(),
     nextPid: 1000 + index * 37,
   });
 }

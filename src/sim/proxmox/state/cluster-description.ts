@@ -27,6 +27,9 @@ export interface BridgeDescription {
   readonly name: string;
   /** Network whose addresses guests receive by DHCP; absent = no DHCP server. */
   readonly dhcp?: string;
+  readonly vlanAware?: boolean;
+  /** VLANs that a VLAN-aware bridge carries, as in /etc/network/interfaces: `2-4094`, `10 20`. */
+  readonly vlans?: string;
 }
 
 export interface HostDescription {
@@ -38,6 +41,10 @@ export interface HostDescription {
   readonly whenOff?: 'no-route' | 'refused' | 'timed-out';
   readonly address?: string;
   readonly bridges?: readonly BridgeDescription[];
+  /** How far its clock is ahead, in seconds; negative = behind. */
+  readonly clockSkew?: number;
+  /** The release that it reports, `7.4-17` for example; absent = one of the simulated API version. */
+  readonly release?: string;
 }
 
 export interface FileDescription {

@@ -7,6 +7,8 @@ import type { StorageType } from './cluster-description.ts';
 export interface Bridge {
   readonly name: string;
   readonly dhcp: string | undefined;
+  readonly vlanAware?: boolean | undefined;
+  readonly vlans?: string | undefined;
 }
 
 export interface Host {
@@ -21,6 +23,8 @@ export interface Host {
   /** Clock time of the last change of `online`. */
   onlineChangedAt: number;
   nextPid: number;
+  readonly clockSkew?: number | undefined;
+  readonly release?: string | undefined;
   /** Of its certificate. */
   fingerprint?: string;
 }

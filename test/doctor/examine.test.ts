@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every check of doctor with an installation in which it passes, and one in which it does not.
+import { describe, expect, it } from 'vitest';
+import { CHECK_NAMES, type CheckName, type CheckResult } from '../../src/doctor/index.ts';
+import type { ClusterDescription } from '../../src/sim/proxmox/index.ts';
+import {
+  AUTOSCALER_ARGS,
+  type Changes,
+  CLOSED_ENDPOINT,
+  examineInstallation,
+} from './installation.ts';
+
+interface FailingFixture extends Changes {
+  /** Default: failure. */
+  readonly status?: 'warning' | 'failure';
+  readonly cause: RegExp;
+  readonly fix: RegExp;
+}
+
+const GIB = 2 ** 30;
+
+function changeHosts(
+  cluster: ClusterDescription,
+  change: Partial<ClusterDescription['hosts'][number]>,
+): ClusterDescription {
+  const [first, ...others] = cluster.hosts;
+  return { ...cluster, hosts: [{ ...first!, ...change }, ...others] };
+}
+
+function changeStorage(
+  cluster: ClusterDescription,
+  name: string,
+  change: Partial<ClusterDescription['storages'][number]>,
+): ClusterDescription {
+  const storages = cluster.storages.map((one) => (one.name === name ? { ...one, ...change } : one));
+  return { ...cluster, storages };
+}
+
+function withRole(privs: readonly string[]): NonNullable<Changes['cluster']> {
+  return (cluster) => ({
+    ...cluster,
+    roles: [{ id: 'Scaler', privs }],
+    acl: [{ path: '/', role: 'Scaler', user: 'scaler@pve' }],
+  });
+}
+
+const EVERYTHING_BUT_CLONE = [
+  'VM.Allocate VM.Audit VM.Config.CDROM VM.Config.CPU VM.Config.Cloudinit VM.Config.Disk',
+  'VM.Config.HWType VM.Config.Memory VM.Config.Network VM.Config.Options VM.PowerMgmt',
+  'Datastore.Allocate Datastore.AllocateSpace Datastore.AllocateTemplate Datastore.Audit',
+  'SDN.Use Sys.Audit Sys.AccessNetwork',
+].flatMap((line) => line.split(' '));
+
+const AGENT_PRIVILEGES_9 = ['VM.GuestAgent.Audit', 'VM.GuestAgent.Unrestricted'];
+
+const FAILING: Readonly<Record<CheckName, FailingFixture>> = {
+  secret: {
+    environment: { TOKEN_SECRET: undefined },
+    cause: /the variable is not set/,
+    fix: /exists, is readable/,
+  },
+  file: {
+    files: { '/keys/id.pub': undefined },
+    cause: /\/keys\/id\.pub does not exist/,
+    fix: /Correct ssh\.publicKeyFiles/,
+  },
+  'checksum-list': {
+    checksums: `${'cd'.repeat(32)}  jammy.img\n`,
+    cause: /noble\.img is not in the list/,
+    fix: /Check url and checksumUrl/,
+  },
+  endpoint: {
+    usesSockets: true,
+    config: ({ proxmox }) => (proxmox.lab.endpoints = [CLOSED_ENDPOINT, ...proxmox.lab.endpoints]),
+    cause: /127\.0\.0\.1:1/,
+    fix: /port 8006/,
+  },
+  tls: {
+    usesSockets: true,
+    config: ({ proxmox }) => (proxmox.lab.tls.fingerprints = []),
+    cause: /the certificate of 127\.0\.0\.1:\d+ is not trusted/,
+    fix: /proxmox\.lab\.tls:\nfingerprints: \["([0-9A-F]{2}:){31}[0-9A-F]{2}"\]$/,
+  },
+  login: {
+    environment: { TOKEN_SECRET: 'wrong' },
+    cause: /Authentication failed|invalid token/i,
+    fix: /Check the token/,
+  },
+  version: {
+    cluster: (cluster) => changeHosts(cluster, { release: '8.3.5' }),
+    cause: /Proxmox VE 8\.3\.5 is too old for machines from images/,
+    fix: /Upgrade to Proxmox VE 8\.4/,
+  },
+  token: {
+    status: 'warning',
+    cluster: (cluster) => ({
+      ...cluster,
+      users: cluster.users?.map((user) => ({
+        ...user,
+        tokens: user.tokens?.map((token) => ({
+          ...token,
+          expire: Math.floor(Date.now() / 1_000) + 86_400,
+        })),
+      })) as never,
+    }),
+    cause: /scaler@pve!sim expires on \d{4}-/,
+    fix: /Create a new token/,
+  },
+  region: {
+    proxmox: (sim) =>
+      void sim.faults.add({
+        endpoint: 'GET /cluster/resources',
+        kind: 'error',
+        status: 500,
+        message: 'cluster not ready - no quorum?',
+        times: 100,
+      }),
+    cause: /no quorum/,
+    fix: /./,
+  },
+  privileges: {
+    cluster: withRole([...EVERYTHING_BUT_CLONE, ...AGENT_PRIVILEGES_9]),
+    cause: /scaler@pve!sim lacks VM\.Clone on \/vms/,
+    fix: /\npveum role add \S+ --privs "VM\.Clone"\npveum acl modify \/vms --users scaler@pve /,
+  },
+  hosts: {
+    config: ({ proxmox }) => (proxmox.lab.hosts.allow = ['pve1', 'pve9']),
+    cause: /pve9 in hosts\.allow or hosts\.deny does not exist; Proxmox has pve1, pve2/,
+    fix: /Correct proxmox\.lab\.hosts/,
+  },
+  'seed-storage': {
+    status: 'warning',
+    cluster: (cluster) => changeStorage(cluster, 'local', { content: ['import', 'iso'] }),
+    config: ({ proxmox }) => (proxmox.lab.storage.seeds = 'local'),
+    cause: /storage\.seeds and storage\.images are the same, local/,
+    fix: /\npvesm add dir seeds /,
+  },
+  'vm-ids': {
+    cluster: (cluster) => ({
+      ...cluster,
+      vms: [
+        ...(cluster.vms ?? []),
+        ...Array.from({ length: 51 }, (_, at) => ({ id: 1_250 + at, host: 'pve1' })),
+      ],
+    }),
+    cause: /all ids of 1250-1300 belong to other VMs/,
+    fix: /Widen proxmox\.lab\.vmIds/,
+  },
+  addresses: {
+    cluster: (cluster) => ({
+      ...cluster,
+      vms: [
+        ...(cluster.vms ?? []),
+        ...Array.from({ length: 10 }, (_, at) => ({
+          id: 400 + at,
+          host: 'pve1',
+          config: { name: `other-${at}`, ipconfig0: `ip=10.0.0.${10 + at}/24` },
+        })),
+      ],
+    }),
+    cause: /other VMs have every address/,
+    fix: /Widen network\.ip\.pool of pool workers/,
+  },
+  clock: {
+    cluster: (cluster) => changeHosts(cluster, { clockSkew: -300 }),
+    cause: /the clock of pve1 differs by (299|300) s/,
+    fix: /timedatectl/,
+  },
+  storage: {
+    cluster: (cluster) => changeStorage(cluster, 'local', { content: ['vztmpl'] }),
+    cause: /local does not accept content import; it accepts vztmpl/,
+    fix: /\npvesm set local --content vztmpl,import/,
+  },
+  space: {
+    cluster: (cluster) => changeStorage(cluster, 'local-lvm', { size: 10 * GIB }),
+    cause: /local-lvm on pve1 has 10 GiB free; one machine needs 20 GiB/,
+    fix: /Free space/,
+  },
+  bridge: {
+    cluster: (cluster) => changeHosts(cluster, { bridges: [{ name: 'vmbr1', vlanAware: true }] }),
+    cause: /pve1 has no bridge vmbr0; it has vmbr1/,
+    fix: /create the bridge/,
+  },
+  vlan: {
+    cluster: (cluster) =>
+      changeHosts(cluster, { bridges: [{ name: 'vmbr0', vlanAware: true, vlans: '2-10 30' }] }),
+    cause: /vmbr0 carries the VLANs 2-10 30, and not 20/,
+    fix: /bridge-vids/,
+  },
+  image: {
+    cluster: (cluster) => ({ ...cluster, urls: [] }),
+    cause: /Can't connect to images\.example/,
+    fix: /./,
+  },
+  template: {
+    cluster: (cluster) => ({
+      ...cluster,
+      vms: [{ id: 9_000, host: 'pve1', template: true, config: { scsi0: 'local-lvm:8' } }],
+    }),
+    cause: /9000 is only on pve1, and its disk on the local storage local-lvm: pve2 cannot/,
+    fix: /Create the template on this host too/,
+  },
+  'api-server': {
+    kubernetes: (sim) =>
+      sim.faults.add({ path: '/version', fault: { kind: 'status', status: 503 }, times: 100 }),
+    cause: /read the version of the API server/,
+    fix: /./,
+  },
+  'kubernetes-rights': {
+    kubernetes: (sim) => sim.access.deny({ verb: 'patch', group: '', resource: 'nodes' }),
+    cause: /may not patch nodes \(needed to set a missing provider id/,
+    fix: /deploy\/manifests\/rbac\.yaml/,
+  },
+  'join-endpoint': {
+    usesSockets: true,
+    config: ({ join }) => (join.k3s.server = CLOSED_ENDPOINT),
+    cause: /127\.0\.0\.1:1/,
+    fix: /join\.k3s\.server: machines must reach it too/,
+  },
+  'join-token': {
+    kubernetes: (sim) =>
+      sim.remove('v1', 'secrets', { name: 'bootstrap-token-abcdef', namespace: 'kube-system' }),
+    cause: /the server refuses the token \(status 401\)/,
+    fix: /token: auto/,
+  },
+  'provider-ids': {
+    kubernetes: (sim) =>
+      void sim.create('v1', 'nodes', {
+        metadata: { name: 'workers-2', labels: { 'autoscaler.proxmox/group': 'workers' } },
+        spec: { providerID: 'aws:///i-1' },
+      }),
+    cause: /workers-2 \(aws:\/\/\/i-1\)/,
+    fix: /only one cloud controller/,
+  },
+  'cluster-autoscaler': {
+    autoscaler: { args: ['--cloud-provider=aws'] },
+    cause: /cluster-autoscaler has --cloud-provider=aws and not externalgrpc/,
+    fix: /cluster-autoscaler\.md/,
+  },
+};
+
+function find(results: readonly CheckResult[], name: CheckName): readonly CheckResult[] {
+  return results.filter((result) => result.name === name);
+}
+
+describe('examine', () => {
+  it('finds every check ok in an installation without problems', async () => {
+    const results = await examineInstallation({ usesSockets: true });
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([]);
+    expect(new Set(results.map(({ name }) => name))).toEqual(new Set(CHECK_NAMES));
+  });
+
+  it.each(CHECK_NAMES)('reports what is wrong in the check %s, and how to fix it', async (name) => {
+    const { status = 'failure', cause, fix, ...changes } = FAILING[name];
+    const found = find(await examineInstallation(changes), name);
+    expect(found).toContainEqual(
+      expect.objectContaining({
+        status,
+        cause: expect.stringMatching(cause) as unknown,
+        fix: expect.stringMatching(fix) as unknown,
+      }),
+    );
+  });
+
+  it('names the privileges of 8.4 there', async () => {
+    const cluster = withRole([...EVERYTHING_BUT_CLONE, 'VM.Clone']);
+    const results = await examineInstallation({ version: '8.4', cluster });
+    const agent = find(results, 'privileges').find(({ subject }) => subject === 'guest agent');
+    expect(agent).toMatchObject({ cause: 'scaler@pve!sim lacks VM.Monitor on /vms' });
+  });
+
+  it('grants to the token too when it has privilege separation', async () => {
+    const results = await examineInstallation({
+      cluster: (cluster) => ({
+        ...cluster,
+        users: cluster.users?.map((user) => ({
+          ...user,
+          tokens: user.tokens?.map((token) => ({ ...token, privsep: true })),
+        })) as never,
+      }),
+    });
+    const disks = find(results, 'privileges').find(({ subject }) => subject === 'list VMs');
+    expect(disks).toMatchObject({
+      fix: expect.stringContaining("pveum acl modify /vms --tokens 'scaler@pve!sim'") as unknown,
+    });
+  });
+
+  it('skips checks of hosts that are off, and of regions that cannot be read', async () => {
+    const off = await examineInstallation({
+      cluster: (cluster) => ({
+        ...cluster,
+        hosts: cluster.hosts.map((host) => ({ ...host, online: host.name === 'pve1' })),
+      }),
+    });
+    const onHost = off.filter(({ group }) => group === 'region lab, host pve2');
+    expect(onHost.length).toBeGreaterThan(0);
+    expect(new Set(onHost.map(({ status }) => status))).toEqual(new Set(['skipped']));
+    expect(find(off, 'hosts')).toMatchObject([{ status: 'warning' }]);
+
+    const unread = await examineInstallation({ environment: { TOKEN_SECRET: 'wrong' } });
+    expect(new Set(find(unread, 'privileges').map(({ status }) => status))).toEqual(
+      new Set(['skipped']),
+    );
+  });
+
+  it('warns about a server token and about flags of the Cluster Autoscaler', async () => {
+    const results = await examineInstallation({
+      autoscaler: { args: AUTOSCALER_ARGS.slice(0, 2) },
+      environment: { JOIN_TOKEN: 'abcdef.0123456789abcdef' },
+    });
+    expect(find(results, 'cluster-autoscaler')).toMatchObject([
+      { status: 'warning', cause: expect.stringContaining('node-info-cache') as unknown },
+    ]);
+    expect(find(results, 'join-token')).toMatchObject([
+      { status: 'warning', cause: expect.stringContaining('no CA hash') as unknown },
+    ]);
+  });
+
+  it('reads nothing from Kubernetes with scope proxmox', async () => {
+    const results = await examineInstallation({
+      scope: 'proxmox',
+      kubernetes: (sim) => {
+        sim.onRequest = () => {
+          throw new Error('a request to Kubernetes');
+        };
+      },
+    });
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([]);
+    expect(results.some(({ group }) => group === 'Kubernetes')).toBe(false);
+    expect(results.length).toBeGreaterThan(40);
+  });
+});
