@@ -348,6 +348,9 @@ function createContext(): CliContext {
     adapters: {
       startProxmoxSim,
       startKubernetesSim,
+      checkSshLogin,
+      runInteractive,
+      ask,
       connectProxmox,
       connectKubernetes,
       startFrontEnd,

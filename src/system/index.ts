@@ -12,6 +12,7 @@ export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-
 export { abortOnSignals, ignoreClosedPipes } from './process.ts';
 export { systemRandom } from './random.ts';
 export { runProgram } from './run-program.ts';
+export { ask, runInteractive } from './terminal.ts';
 export { openParentChannel, startThread } from './thread-channel.ts';
 
 /** Loads the HTTP client on demand, because it is large and many commands need none. */

@@ -115,6 +115,7 @@ export function someSettings(
     holder: 'test',
     regions: { [REGION]: aRegion() },
     pools: Object.fromEntries(pools.map((pool) => [pool.name, pool])),
+    vms: someVms(),
     backoff: { initialMs: 60_000, maxMs: 30 * 60_000 },
     lostAfterMs: 5 * 60_000,
     nodeLostAfterMs: 5 * 60_000,
@@ -125,5 +126,24 @@ export function someSettings(
     reconcileMs: 20_000,
     busyMs: 1_000,
     ...overrides,
+  };
+}
+
+/** Hand-made VMs from image `noble` or template `base`. */
+export function someVms(overrides: Partial<PoolSettings> = {}): FleetSettings['vms'] {
+  const { kind: _, ...image } = IMAGE_SOURCE as Extract<SourceSettings, { kind: 'image' }>;
+  const pool = aPool();
+  return {
+    base: {
+      ...pool,
+      names: { prefix: 'k8s', role: undefined, suffix: 'ordinal' },
+      source: { kind: 'netboot' },
+      onStopped: 'ignore',
+      provisionTimeoutMs: Number.POSITIVE_INFINITY,
+      placement: { ...pool.placement, strategy: 'least-vms' },
+      ...overrides,
+    },
+    images: { noble: image },
+    templates: { base: { id: undefined, idByHost: {}, name: 'base' } },
   };
 }
