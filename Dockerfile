@@ -9,7 +9,7 @@ COPY package.json package-lock.json ./
 # download the Node that the base image already has.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
-COPY scripts/ensure.mjs scripts/build.mjs scripts/
+COPY scripts/ensure.mjs scripts/bundling.mjs scripts/build.mjs scripts/
 COPY src src
 RUN npm run build
 
@@ -23,9 +23,13 @@ COPY --from=build /src/dist dist
 COPY bin bin
 COPY LICENSE ./
 # Only the state is written, so the root file system may be read-only; /tmp is only a cache.
-RUN install -d -o 1000 -g 1000 /var/lib/pvescaler
+RUN install -d -o 1000 -g 1000 /var/lib/pvescaler \
+  && ln -s /app/bin/pvescaler.js /usr/local/bin/pvescaler
 VOLUME /var/lib/pvescaler
 USER 1000:1000
 EXPOSE 50051 50052 8080
-ENTRYPOINT ["node", "/app/bin/pvescaler.js"]
+# Kubernetes ignores it and uses the probes of the Deployment. 8080 is the default of http.health.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:8080/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["pvescaler"]
 CMD ["serve"]

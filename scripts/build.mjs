@@ -2,12 +2,10 @@
 // Bundles src/main.ts and its worker thread into dist/. Code splitting puts every lazily imported command and library
 // into its own file, so that `pvescaler --help` loads little. It takes well under a second.
 
-import { renameSync, rmSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+import { join } from 'node:path';
+import { BUNDLE_OPTIONS, root, thirdPartyLicenses } from './bundling.mjs';
 
 let esbuild;
 try {
@@ -20,21 +18,16 @@ try {
 // A failed build leaves the previous one in place.
 const fresh = join(root, `dist.${process.pid}`);
 try {
-  await esbuild.build({
-    absWorkingDir: root,
+  const { metafile } = await esbuild.build({
+    ...BUNDLE_OPTIONS,
     entryPoints: { main: 'src/main.ts', 'grpc-worker': 'src/grpc-worker.ts' },
     outdir: fresh,
-    bundle: true,
     splitting: true,
     format: 'esm',
-    platform: 'node',
-    target: 'node24',
     chunkNames: 'chunks/[name]-[hash]',
-    legalComments: 'linked',
+    legalComments: 'none', // all licenses are in one file
     sourcemap: true,
     sourcesContent: false,
-    logLevel: 'warning',
-    loader: { '.sql': 'text' },
     // CommonJS packages inside an ES module bundle need these names.
     banner: {
       js: [
@@ -45,8 +38,10 @@ try {
       ].join('\n'),
     },
   });
-} catch {
+  writeFileSync(join(fresh, 'THIRD-PARTY-LICENSES.txt'), thirdPartyLicenses(metafile));
+} catch (error) {
   rmSync(fresh, { recursive: true, force: true });
+  if (error.errors === undefined) throw error;
   process.exit(1); // esbuild has printed the reason
 }
 rmSync(join(root, 'dist'), { recursive: true, force: true });

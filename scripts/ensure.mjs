@@ -50,11 +50,15 @@ function install() {
   const why = whyInstall(lock, readJson(join(root, 'node_modules', '.package-lock.json')));
   if (why === undefined) return;
   say(`installing dependencies (${why}); about half a minute`);
-  const npm = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-    shell: process.platform === 'win32',
-  });
+  const npm = spawnSync(
+    'npm',
+    ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'],
+    {
+      cwd: root,
+      stdio: ['ignore', 2, 2],
+      shell: process.platform === 'win32',
+    },
+  );
   if (npm.error) fail(`npm could not be started: ${npm.error.message}`);
   if (npm.status !== 0)
     fail('npm ci failed; its output is above. The usual cause is a missing network connection.');

@@ -14,31 +14,29 @@ import { openParentChannel, systemClock, systemRandom } from './system/index.ts'
 /** The driver holds the write lock often. A short wait keeps this thread free for other calls; the store retries. */
 const LOCK_WAIT_MS = 1;
 
-const { input: options, channel } = openParentChannel<
-  GrpcServerOptions,
-  MessageFromWorker,
-  MessageToWorker
->();
 const own = { clock: systemClock, random: systemRandom };
-try {
-  const store = await openSqliteStore({
-    path: options.statePath,
-    lockWaitMs: LOCK_WAIT_MS,
-    ...own,
-  });
+
+async function main(): Promise<void> {
+  const { input: options, channel } = openParentChannel<
+    GrpcServerOptions,
+    MessageFromWorker,
+    MessageToWorker
+  >();
   try {
-    await runGrpcWorker({
-      channel,
-      options,
-      store,
-      ...own,
-      read: (path) => readFile(path, 'utf8'),
-    });
-  } finally {
-    await store.close();
+    const { statePath: path } = options;
+    const store = await openSqliteStore({ path, lockWaitMs: LOCK_WAIT_MS, ...own });
+    const read = (file: string) => readFile(file, 'utf8');
+    try {
+      await runGrpcWorker({ channel, options, store, read, ...own });
+    } finally {
+      await store.close();
+    }
+    channel.send({ kind: 'closed' });
+  } catch (error) {
+    channel.send({ kind: 'failed', error: serializeError(error) });
   }
-  channel.send({ kind: 'closed' });
-} catch (error) {
-  channel.send({ kind: 'failed', error: serializeError(error) });
+  await channel.close();
 }
-await channel.close();
+
+// Not a top-level await, which the CommonJS bundle of a single-file binary cannot contain.
+void main();

@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir } from 'node:os';
 import { delimiter, dirname } from 'node:path';
+import { getAsset, isSea } from 'node:sea';
 import manifest from '../package.json' with { type: 'json' };
 import {
   type CliContext,
@@ -32,6 +33,7 @@ import {
   systemClock,
   systemFiles,
   systemRandom,
+  type ThreadProgram,
   type TransportTls,
 } from './system/index.ts';
 
@@ -293,6 +295,12 @@ async function startStandalone(options: FrontEndOptions): Promise<RunningFrontEn
   return running;
 }
 
+/** A single-file binary contains the program of the thread. */
+function grpcWorker(): ThreadProgram {
+  if (isSea()) return { source: getAsset('grpc-worker', 'utf8') };
+  return new URL('./grpc-worker.js', import.meta.url);
+}
+
 async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEnd> {
   const { config, fleet, clock, log, meters, signal, onRefresh } = options;
   const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
@@ -307,10 +315,7 @@ async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEn
     expander,
   };
   const server = await superviseGrpcWorker({
-    channel: startThread(new URL('./grpc-worker.js', import.meta.url), {
-      name: 'grpc',
-      input: workerOptions,
-    }),
+    channel: startThread(grpcWorker(), { name: 'grpc', input: workerOptions }),
     forecast: fleet.forecast,
     clock,
     warn: (message) => log.warn(message),

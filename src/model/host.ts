@@ -20,4 +20,6 @@ export interface Host {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly storages: readonly HostStorage[];
+  /** Privileges whose lack hides something of the region, as in `Datastore.Audit on /storage/local`. */
+  readonly missingPrivileges?: readonly string[];
 }

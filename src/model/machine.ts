@@ -150,7 +150,7 @@ export interface Machine {
   /** Set once configured. From then on the SMBIOS UUID is part of the proof of ownership. */
   readonly configured?: boolean;
   readonly task?: TaskInProgress;
-  /** With DHCP: the addresses that the guest agent reported once the machine was ready, in CIDR form. */
+  /** With DHCP: the addresses that the guest agent reported since the last start, in CIDR form. */
   readonly guestAddresses?: readonly string[];
   /** Volume id of the seed ISO while it exists. */
   readonly seedVolume?: string;

@@ -31,6 +31,16 @@ export function isStaying(machine: ScalingMachine): boolean {
   );
 }
 
+/** Nodes that are being removed. */
+export function findLeavingNodes({ machines, snapshot }: ScalingInput): readonly Node[] {
+  const leaving = new Set(
+    machines.flatMap((machine) =>
+      isStaying(machine) || machine.node === undefined ? [] : [machine.node.name],
+    ),
+  );
+  return leaving.size === 0 ? [] : snapshot.nodes.filter(({ name }) => leaving.has(name));
+}
+
 /** Whether it counts towards the limits of its pool. */
 export function isMember({ phase, isBeingDeleted }: ScalingMachine): boolean {
   return !isBeingDeleted && phase !== 'deleting' && phase !== 'failed' && phase !== 'gone';

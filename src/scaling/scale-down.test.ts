@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { DisruptionBudget } from '../model/disruption-budget.ts';
 import type { Pod } from '../model/pod.ts';
+import { withoutNodes } from '../scheduling/index.ts';
 import { decide } from './decide.ts';
 import type { DrainStep, Plan, ScalingInput } from './index.ts';
 import {
@@ -98,6 +99,49 @@ describe('scale-down', () => {
     const first = decide({ ...input, memory: { assignments: {}, unneededSince: {} } });
     expect(first.memory.unneededSince).toEqual({ [aMachineId(1)]: NOW });
     expect(decide(workers({ count: 1, pods: [on('w-1', '3')] })).memory.unneededSince).toEqual({});
+  });
+
+  it('counts a node that is being drained for topology spread until it is deleted', () => {
+    const spread = (name: string, node: string, cpu: string) =>
+      on(node, cpu, {
+        name,
+        labels: { app: 'web' },
+        spec: {
+          nodeName: node,
+          containers: [{ resources: { requests: { cpu, memory: '100Mi' } } }],
+          topologySpreadConstraints: [
+            {
+              maxSkew: 1,
+              topologyKey: 'topology.kubernetes.io/zone',
+              whenUnsatisfiable: 'DoNotSchedule',
+              labelSelector: { matchLabels: { app: 'web' } },
+            },
+          ],
+        },
+      });
+    // Without zone a, web-1 fits on w-4: zone b keeps web-2, and zone c gets a second pod.
+    const zones = ['a', 'b', 'b', 'c'];
+    const input = workers({
+      count: 4,
+      nodes: zones.map((zone, index) => aWorkerNode(`w-${index + 1}`, { zone })),
+      pods: [
+        spread('web-1', 'w-2', '500m'),
+        spread('web-2', 'w-3', '3900m'),
+        spread('web-3', 'w-4', '3'),
+      ],
+    });
+    const withDrain = (isDraining: boolean) =>
+      decide({
+        ...input,
+        snapshot: isDraining ? input.snapshot : withoutNodes(input.snapshot, ['w-1']),
+        machines: input.machines.flatMap((one, index) => {
+          if (index > 0) return [one];
+          return isDraining ? [{ ...one, phase: 'draining' as const, isDraining }] : [];
+        }),
+      }).plan;
+    expect(drained(withDrain(false))).toEqual(['w-2']);
+    expect(drained(withDrain(true))).toEqual([]);
+    expect(refusalOf(withDrain(true), 'w-2')).toMatchObject({ code: 'NodePodsFitNowhere' });
   });
 
   it('keeps a machine whose pods fit nowhere else, and names one', () => {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which machines can be removed? A machine is unneeded when it is underutilized and all its pods fit on other nodes,
-// together with the pods of all other unneeded machines. One that has been unneeded for long enough is drained.
+// together with the pods of all other unneeded machines, while those nodes are still there. One that has been unneeded for
+// long enough is drained.
 
 import { formatAge, formatCount } from '../model/format-text.ts';
 import { type Pod, podKey } from '../model/pod.ts';
-import { type DrainAttempt, simulateDrains } from '../scheduling/index.ts';
+import {
+  type DrainAttempt,
+  type Snapshot,
+  simulateDrains,
+  withNodes,
+} from '../scheduling/index.ts';
 import { type EvictionContext, findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
-import { isReady, isStaying } from './expected-nodes.ts';
+import { findLeavingNodes, isReady, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput, ScalingMachine, ScalingNode } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
@@ -53,8 +59,10 @@ class ScaleDownDecision {
   readonly #refusals: Refusal[] = [];
   readonly #unneededSince: Record<string, number> = {};
   readonly #unready: ReadonlySet<string>;
-  /** Nodes that must not get pods: not proven to work. */
-  readonly #unproven: ReadonlySet<string>;
+  /** Nodes that must not get pods: not proven to work, or being removed. */
+  readonly #unusable: ReadonlySet<string>;
+  /** Topology spread counts nodes that are being removed until they are deleted. */
+  readonly #cluster: Snapshot;
   readonly #budgets: RemainingBudgets;
   #nextAt: number | undefined;
 
@@ -63,7 +71,12 @@ class ScaleDownDecision {
     this.#states = states;
     this.#up = up;
     this.#unready = new Set(input.unreadyNodes);
-    this.#unproven = new Set([...input.unreadyNodes, ...up.expected.map(({ node }) => node.name)]);
+    const leaving = findLeavingNodes(input);
+    this.#unusable = new Set([
+      ...input.unreadyNodes,
+      ...[...up.expected.map(({ node }) => node), ...leaving].map(({ name }) => name),
+    ]);
+    this.#cluster = leaving.length === 0 ? up.cluster : withNodes(up.cluster, leaving);
     this.#budgets = new RemainingBudgets(input.disruptionBudgets);
   }
 
@@ -98,7 +111,7 @@ class ScaleDownDecision {
   // Candidates
 
   #findCandidates(): readonly Candidate[] {
-    const { cluster } = this.#up;
+    const cluster = this.#cluster;
     const running = this.#runningPods();
     const nodes = new Map(cluster.nodes.map((node) => [node.name, node]));
     return this.#input.machines.flatMap((machine) => {
@@ -183,10 +196,9 @@ class ScaleDownDecision {
   // Judgement: which candidates are unneeded, all together?
 
   #judge(candidates: readonly Candidate[]): readonly Candidate[] {
-    const { cluster } = this.#up;
     return simulateDrains(
-      cluster,
-      this.#drainOptions(this.#unproven, JUDGEMENT_CHECKS),
+      this.#cluster,
+      this.#drainOptions(this.#unusable, JUDGEMENT_CHECKS),
       (tryDrain) =>
         candidates.filter((candidate) => {
           const { node, pods, machine } = candidate;
@@ -283,9 +295,9 @@ class ScaleDownDecision {
       return refused === undefined;
     });
     // Pods must not move to a node that is removed next.
-    const avoid = new Set([...this.#unproven, ...allowed.map(({ node }) => node.name)]);
+    const avoid = new Set([...this.#unusable, ...allowed.map(({ node }) => node.name)]);
     const options = this.#drainOptions(avoid, SELECTION_CHECKS);
-    return simulateDrains(this.#up.cluster, options, (tryDrain) =>
+    return simulateDrains(this.#cluster, options, (tryDrain) =>
       allowed.flatMap((candidate) => {
         const { node } = candidate;
         const outcome = this.#trySelect(candidate, { quotas, budgets, tryDrain });

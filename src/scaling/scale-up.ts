@@ -20,7 +20,7 @@ import {
 import {
   type ExpectedNode,
   findExpectedNodes,
-  isStaying,
+  findLeavingNodes,
   REGION_LABEL,
   ZONE_LABEL,
 } from './expected-nodes.ts';
@@ -110,17 +110,13 @@ function taintedNodes(
     .map((node) => ({ ...node, taints: [...node.taints, NOT_READY] }));
 }
 
-/** Pods of nodes that are being removed are placed where they fit; their drains count on that. */
-function withoutLeavingNodes(snapshot: Snapshot, { machines, settings }: ScalingInput): Snapshot {
-  const present = new Set(snapshot.nodes.map(({ name }) => name));
-  const leaving = machines.flatMap((machine) =>
-    !isStaying(machine) && machine.node !== undefined && present.has(machine.node.name)
-      ? [machine.node.name]
-      : [],
-  );
+/** Pods of nodes that are being removed are placed where they will fit; their drains count on that. */
+function withoutLeavingNodes(snapshot: Snapshot, input: ScalingInput): Snapshot {
+  const leaving = findLeavingNodes(input).map(({ name }) => name);
   if (leaving.length === 0) return snapshot;
   const { moves } = simulateDrain(snapshot, leaving, {
-    expendableBelow: settings.expendablePriority,
+    expendableBelow: input.settings.expendablePriority,
+    isAfterDeletion: true,
   });
   return withPods(
     withoutNodes(snapshot, leaving),

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulates draining nodes one after the other: each drain sees the cluster after those that succeeded before it. Nothing
-// is copied between them, so that a thousand nodes cost as much as the pods that are moved.
+// Simulates draining nodes one after the other: each drain sees the cluster after those that succeeded before it, with
+// the drained nodes still in it. Nothing is copied between them, so that a thousand nodes cost as much as the pods that
+// are moved.
 
 import type { Pod } from '../model/pod.ts';
 import { DrainSearch } from './drain-search.ts';
-import { needsNewNode, type PodMove } from './drain-simulation.ts';
+import { emptyNode, needsNewNode, type PodMove } from './drain-simulation.ts';
 import { DrainTargets, type MovingPod } from './drain-targets.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
+import type { NodeInfo } from './state/node-info.ts';
 
 export interface DrainSequenceOptions {
   /** Pods of lower priority may be deleted without a replacement. */
@@ -45,6 +47,7 @@ class DrainSequence {
   readonly #options: DrainSequenceOptions;
   readonly #draft: Draft;
   readonly #targets: DrainTargets;
+  readonly #drained = new Set<NodeInfo>();
 
   constructor(snapshot: Snapshot, options: DrainSequenceOptions) {
     this.#snapshot = snapshot;
@@ -56,6 +59,7 @@ class DrainSequence {
 
   undo(): void {
     this.#draft.undo();
+    for (const nodeInfo of this.#drained) this.#targets.open(nodeInfo);
   }
 
   tryDrain(nodeName: string): DrainAttempt {
@@ -67,10 +71,13 @@ class DrainSequence {
       needsNewNode(pod, { expendableBelow: this.#options.expendableBelow ?? -Infinity }),
     );
     const moving = pods.map((pod) => this.#targets.movingPod(pod));
-    this.#draft.removeNode(nodeInfo);
+    emptyNode(this.#draft, nodeInfo);
+    this.#targets.close(nodeInfo);
+    this.#drained.add(nodeInfo);
     const moves = this.#place(moving, nodeName);
     if (moves.length === pods.length) return { isPossible: true, moves, left: [] };
     this.#draft.undoTo(mark);
+    this.#targets.open(nodeInfo);
     const placed = new Set(moves.map(({ pod }) => pod));
     const left = moving.filter(({ pendingPod }) => !placed.has(pendingPod.pod));
     return { isPossible: false, moves, left: left.map(({ pendingPod }) => pendingPod.pod) };

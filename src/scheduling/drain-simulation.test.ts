@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
-import { type DrainSimulation, simulateDrain, withNodes, withoutNodes, withPod } from './index.ts';
+import {
+  type DrainSimulation,
+  simulateDrain,
+  simulateDrains,
+  withNodes,
+  withoutNodes,
+  withPod,
+} from './index.ts';
 import {
   aCluster,
   aNode,
@@ -123,6 +130,53 @@ describe('simulateDrain', () => {
     });
     expect(drain([pod('1', 'a'), pod('2', 'b')]).isPossible).toBe(true);
     expect(drain([pod('1', 'a'), pod('2', 'b'), pod('3', 'c')]).isPossible).toBe(false);
+  });
+
+  test('counts a drained node as a topology domain until it is deleted', () => {
+    const nodes = [
+      { name: 'a', zone: 'x' },
+      { name: 'b', zone: 'y' },
+    ];
+    const spread = (name: string, on: string): PodOptions => ({
+      name,
+      labels: { app: 'x' },
+      spec: {
+        nodeName: on,
+        topologySpreadConstraints: [
+          {
+            maxSkew: 1,
+            topologyKey: ZONE,
+            whenUnsatisfiable: 'DoNotSchedule',
+            labelSelector: select({ app: 'x' }),
+          },
+        ],
+      },
+    });
+    const snapshot = aCluster({ nodes, pods: [spread('1', 'a'), spread('2', 'b')] });
+    expect(moves(simulateDrain(snapshot, ['a'], { isAfterDeletion: true }))).toEqual([
+      ['1', 'a', 'b'],
+    ]);
+    const before = simulateDrain(snapshot, ['a']);
+    expect(!before.isPossible && before.unmovable).toMatchObject([
+      { pod: { name: '1' }, nodes: [{ node: 'b', reasons: [{ filter: 'PodTopologySpread' }] }] },
+    ]);
+    const attempt = simulateDrains(snapshot, { avoid: new Set() }, (tryDrain) => tryDrain('a'));
+    expect(attempt).toMatchObject({ isPossible: false, left: [{ name: '1' }] });
+    const roomy = aCluster({ nodes, pods: [spread('1', 'a')] });
+    expect(moves(simulateDrain(roomy, ['a']))).toEqual([['1', 'a', 'b']]);
+  });
+
+  test('moves no pod to a node that was drained before', () => {
+    const snapshot = aCluster({
+      nodes: [{ name: 'a' }, { name: 'b' }],
+      pods: [{ on: 'b', cpu: '1' }],
+    });
+    const attempts = simulateDrains(snapshot, { avoid: new Set() }, (tryDrain) => [
+      tryDrain('a').isPossible,
+      tryDrain('b').isPossible,
+    ]);
+    expect(attempts).toEqual([true, false]);
+    expect(simulateDrain(snapshot, ['b']).isPossible).toBe(true);
   });
 
   test('drains a node once if its name is given twice', () => {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulates draining nodes: a new node for every pod, or the pods that fit nowhere else.
+// Simulates draining nodes: a new node for every pod, or the pods that fit nowhere else. A drained node gets no pod, but
+// topology spread counts it until it is deleted: a pod that fits only then would be pending until then.
 
+import type { Node } from '../model/node.ts';
 import { isDaemonSetPod, type Pod } from '../model/pod.ts';
 import { DrainSearch } from './drain-search.ts';
 import { DrainTargets, type MovingPod } from './drain-targets.ts';
@@ -8,6 +10,7 @@ import { runAllFiltersWith } from './filters/nominated.ts';
 import { newPlacedPodOn } from './filters/volume-binding.ts';
 import type { FilterReason } from './reasons.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
+import type { NodeInfo } from './state/node-info.ts';
 import { newPendingPod } from './state/pending-pod.ts';
 
 export interface DrainSimulationOptions {
@@ -15,6 +18,8 @@ export interface DrainSimulationOptions {
   readonly expendableBelow?: number;
   /** Nodes that must not get pods, for example because they will be drained too. */
   readonly avoid?: ReadonlySet<string>;
+  /** Simulates the time after the drained nodes were deleted. */
+  readonly isAfterDeletion?: boolean;
 }
 
 export interface PodMove {
@@ -55,13 +60,17 @@ export function simulateDrain(
     nominated: snapshot.nominated,
   });
   const drained = new Set(nodeNames);
+  const nodeInfos = Array.from(drained, (name) => requireNodeInfo(draft, name));
   try {
     const originalNodes = new Map<MovingPod, string>();
     for (const name of drained) {
       for (const pod of podsToMove(snapshot, name, options))
         originalNodes.set(targets.movingPod(pod), name);
     }
-    removeNodes(draft, drained);
+    for (const nodeInfo of nodeInfos) {
+      leaveNode(draft, nodeInfo, options);
+      targets.close(nodeInfo);
+    }
     const moves = search.place([...originalNodes.keys()]).map(({ moving, nodeInfo }) => ({
       pod: moving.pendingPod.pod,
       from: originalNodes.get(moving) ?? '',
@@ -70,15 +79,12 @@ export function simulateDrain(
     const moved = new Set(moves.map(({ pod }) => pod));
     const left = [...originalNodes].filter(([{ pendingPod }]) => !moved.has(pendingPod.pod));
     if (left.length === 0) return { isPossible: true, moves };
-    const result = new DrainedCluster(snapshot, {
-      drained,
-      moves,
-      avoid: options.avoid ?? NO_NODES,
-    });
+    const result = new DrainedCluster(snapshot, { drained, moves, options });
     const unmovable = left.map(([{ pendingPod }, from]) => result.unmovable(pendingPod.pod, from));
     return { isPossible: false, unmovable, moves };
   } finally {
     draft.undo();
+    for (const nodeInfo of nodeInfos) targets.open(nodeInfo);
   }
 }
 
@@ -102,18 +108,32 @@ export function needsNewNode(
   return expendableBelow === undefined || pod.priority >= expendableBelow;
 }
 
-function removeNodes(draft: Draft, names: ReadonlySet<string>): void {
-  for (const name of names) {
-    const nodeInfo = draft.cluster.nodeInfo(name);
-    if (nodeInfo === undefined) throw new RangeError(`node '${name}' is not in this snapshot`);
-    draft.removeNode(nodeInfo);
-  }
+function requireNodeInfo({ cluster }: Draft, name: string): NodeInfo {
+  const nodeInfo = cluster.nodeInfo(name);
+  if (nodeInfo === undefined) throw new RangeError(`node '${name}' is not in this snapshot`);
+  return nodeInfo;
+}
+
+function leaveNode(
+  draft: Draft,
+  nodeInfo: NodeInfo,
+  { isAfterDeletion }: Pick<DrainSimulationOptions, 'isAfterDeletion'>,
+): void {
+  if (isAfterDeletion === true) draft.removeNode(nodeInfo);
+  else emptyNode(draft, nodeInfo);
+}
+
+/** Removes all pods that do not belong to the node. */
+export function emptyNode(draft: Draft, nodeInfo: NodeInfo): void {
+  for (const placedPod of nodeInfo.placedPods)
+    if (!isDaemonSetPod(placedPod.pod) && !placedPod.pod.isMirror)
+      draft.removePod(placedPod, nodeInfo);
 }
 
 interface DrainResult {
   readonly drained: ReadonlySet<string>;
   readonly moves: readonly PodMove[];
-  readonly avoid: ReadonlySet<string>;
+  readonly options: DrainSimulationOptions;
 }
 
 /**
@@ -144,11 +164,13 @@ class DrainedCluster {
   }
 
   #explain(pod: Pod): UnmovablePod['nodes'] {
+    const { drained, options } = this.#result;
     this.#after ??= this.#snapshot.fork((draft) => this.#drain(draft));
     const cluster = this.#after.activate();
     const pendingPod = newPendingPod(pod, cluster);
+    const isTarget = ({ name }: Node) => !drained.has(name) && options.avoid?.has(name) !== true;
     return cluster.nodeInfos
-      .filter(({ isPresent, node }) => isPresent && !this.#result.avoid.has(node.name))
+      .filter(({ isPresent, node }) => isPresent && isTarget(node))
       .map((nodeInfo) => ({
         node: nodeInfo.node.name,
         reasons: runAllFiltersWith(this.#snapshot.nominated.get(nodeInfo.node.name) ?? [], {
@@ -160,8 +182,9 @@ class DrainedCluster {
   }
 
   #drain(draft: Draft): void {
-    removeNodes(draft, this.#result.drained);
-    for (const { pod, to } of this.#result.moves) {
+    const { drained, moves, options } = this.#result;
+    for (const name of drained) leaveNode(draft, requireNodeInfo(draft, name), options);
+    for (const { pod, to } of moves) {
       const nodeInfo = draft.cluster.nodeInfo(to);
       if (nodeInfo !== undefined)
         draft.addPod(newPlacedPodOn(nodeInfo, pod, draft.cluster), nodeInfo);

@@ -34,6 +34,7 @@ export class DrainTargets {
   static readonly #known = new WeakMap<ClusterState, DrainTargets>();
   readonly #cluster: ClusterState;
   readonly #changed: Set<NodeInfo>;
+  readonly #closed = new Set<NodeInfo>();
   #generation: number;
   #bins: Bins;
   #binOf = new Map<NodeInfo, Bin>();
@@ -65,6 +66,17 @@ export class DrainTargets {
     this.#changed.clear();
     for (const nodeInfo of this.#cluster.nodeInfos)
       if (nodeInfo.isPresent) this.#changed.add(nodeInfo);
+  }
+
+  /** Offers the node no more, although it is present. */
+  close(nodeInfo: NodeInfo): void {
+    this.#closed.add(nodeInfo);
+    this.#changed.add(nodeInfo);
+  }
+
+  open(nodeInfo: NodeInfo): void {
+    this.#closed.delete(nodeInfo);
+    this.#changed.add(nodeInfo);
   }
 
   movingPod(pod: Pod): MovingPod {
@@ -154,7 +166,7 @@ export class DrainTargets {
 
   #sort(nodeInfo: NodeInfo): void {
     const bin = this.#binOf.get(nodeInfo) ?? newBin(nodeInfo, 0);
-    if (nodeInfo.isPresent) {
+    if (nodeInfo.isPresent && !this.#closed.has(nodeInfo)) {
       this.#binOf.set(nodeInfo, bin);
       this.#bins.put(bin, { cpuMilli: nodeInfo.free(CPU), memoryBytes: nodeInfo.free(MEMORY) });
     } else {

@@ -320,7 +320,7 @@ describe('simulateDrain, for random clusters', () => {
       fc.property(cluster(true), (options) => {
         const snapshot = aCluster(options);
         const drained = snapshot.nodes[0]?.name ?? '';
-        const { moves } = simulateDrain(snapshot, [drained]);
+        const { moves } = simulateDrain(snapshot, [drained], { isAfterDeletion: true });
         const rest = {
           ...options,
           nodes: (options.nodes ?? []).filter(({ name }) => name !== drained),
@@ -336,26 +336,31 @@ describe('simulateDrain, for random clusters', () => {
     );
   });
 
-  test('finds a node for every pod if there is a way to place them all', () => {
-    fc.assert(
-      fc.property(drainCase, ({ nodes: all, pods: running }) => {
-        const snapshot = aCluster({ nodes: all, pods: running });
-        const [first] = all;
-        const result = simulateDrain(snapshot, [first?.name ?? '']);
-        const moving = snapshot.podsOn(first?.name ?? '').map((pod) => ({ ...pod, nodeName: '' }));
-        const isPossible = canPlaceAll(withoutNodes(snapshot, [first?.name ?? '']), moving);
-        expect(result.isPossible).toBe(isPossible);
-      }),
-      { numRuns: 400 },
-    );
-  });
+  test.each([true, false])(
+    'finds a node for every pod if there is a way to place them all (nodes deleted: %s)',
+    (isAfterDeletion) => {
+      fc.assert(
+        fc.property(drainCase, ({ nodes: all, pods: running }) => {
+          const snapshot = aCluster({ nodes: all, pods: running });
+          const drained = all[0]?.name ?? '';
+          const result = simulateDrain(snapshot, [drained], { isAfterDeletion });
+          const moving = snapshot.podsOn(drained).map((pod) => ({ ...pod, nodeName: '' }));
+          const after = isAfterDeletion
+            ? withoutNodes(snapshot, [drained])
+            : withoutPodsOn(snapshot, drained);
+          expect(result.isPossible).toBe(canPlaceAll(after, moving, drained));
+        }),
+        { numRuns: 400 },
+      );
+    },
+  );
 
   test('moves every pod so that it passes every filter beside the nominated pods', () => {
     fc.assert(
       fc.property(drainCase, nominatedPods, ({ nodes: all, pods: running }, nominated) => {
         const snapshot = aCluster({ nodes: all, pods: [...running, ...nominated] });
         const [first] = all;
-        let now = withoutNodes(snapshot, [first?.name ?? '']);
+        let now = withoutPodsOn(snapshot, first?.name ?? '');
         const { moves } = simulateDrain(snapshot, [first?.name ?? '']);
         for (const { pod, to } of moves) {
           expect(checkFit(now, pod, to)).toEqual({ fits: true });
@@ -433,16 +438,22 @@ const nominatedPods = fc
     })),
   );
 
-/** Tries every order and every node. */
-function canPlaceAll(snapshot: Snapshot, pending: readonly Pod[]): boolean {
+function withoutPodsOn(snapshot: Snapshot, node: string): Snapshot {
+  return snapshot.podsOn(node).reduce((rest, pod) => withoutPod(rest, pod, node), snapshot);
+}
+
+/** Tries every order and every node but the drained one. */
+function canPlaceAll(snapshot: Snapshot, pending: readonly Pod[], drained: string): boolean {
   if (pending.length === 0) return true;
   return pending.some((pod) =>
     snapshot.nodes.some(
       ({ name }) =>
+        name !== drained &&
         checkFit(snapshot, pod, name).fits &&
         canPlaceAll(
           withPod(snapshot, pod, name),
           pending.filter((other) => other !== pod),
+          drained,
         ),
     ),
   );

@@ -9,11 +9,13 @@ export { systemClock } from './clock.ts';
 export { fencedTransport } from './fenced-transport.ts';
 export { systemFiles } from './files.ts';
 export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-transport.ts';
+export { openSocket } from './open-socket.ts';
 export { abortOnSignals, ignoreClosedPipes } from './process.ts';
 export { systemRandom } from './random.ts';
 export { runProgram } from './run-program.ts';
 export { ask, runInteractive } from './terminal.ts';
 export { openParentChannel, startThread } from './thread-channel.ts';
+export { openParentChannel, startThread, type ThreadProgram } from './thread-channel.ts';
 
 /** Loads the HTTP client on demand, because it is large and many commands need none. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<Transport> {

@@ -7,12 +7,17 @@ import type { ThreadChannel } from '../ports/thread-channel.ts';
 /** A small young generation keeps each garbage collection short, so that the thread responds with low latency. */
 const YOUNG_GENERATION_MIB = 24;
 
+/** A file, or the text of a CommonJS program. */
+export type ThreadProgram = URL | { readonly source: string };
+
 /** Starts a thread that runs the program; it reads `input` through `openParentChannel`. */
 export function startThread<Out, In>(
-  program: URL,
+  program: ThreadProgram,
   { name, input }: { readonly name: string; readonly input: unknown },
 ): ThreadChannel<Out, In> {
-  const worker = new Worker(program, {
+  const isFile = program instanceof URL;
+  const worker = new Worker(isFile ? program : program.source, {
+    eval: !isFile,
     name,
     workerData: input,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MIB },

@@ -88,7 +88,8 @@ describe('the Dockerfile', () => {
   it('produces an image without node_modules', () => {
     for (const copy of readCopies(final)) copyFiles(copy, copy.fromBuild ? stage : root, image);
     expect(existsSync(join(image, 'node_modules'))).toBe(false);
-    const [, entry = ''] = /^ENTRYPOINT \["node", "\/app\/(.+)"\]$/m.exec(final) ?? [];
+    expect(final).toMatch(/^ENTRYPOINT \["pvescaler"\]$/m);
+    const [, entry = ''] = /ln -s \/app\/(\S+) \/usr\/local\/bin\/pvescaler$/m.exec(final) ?? [];
     const version = run('node', [entry, '--version'], image);
     expect(version.stdout.trim(), version.stderr).toBe(manifest.version);
     const config = join(root, 'deploy/server/config.yaml');
@@ -102,5 +103,14 @@ describe('the Dockerfile', () => {
     expect(final).toMatch(/^VOLUME \/var\/lib\/pvescaler$/m);
     const [, owner] = /install -d -o (\d+) -g \d+ \/var\/lib\/pvescaler/.exec(final) ?? [];
     expect(/^USER (\d+)/m.exec(final)?.[1]).toBe(owner);
+  });
+
+  it('checks the health of a container by a valid program', () => {
+    const [, list = '[]'] = /^HEALTHCHECK .*\\\n\s+CMD (\[.+\])$/m.exec(final) ?? [];
+    const [program = '', ...args] = JSON.parse(list) as string[];
+    expect(program).toBe('node');
+    // Nothing listens on the port here, so the container would be unhealthy.
+    const check = run(program, [args[0]!, args[1]!.replace(':8080/', ':1/')], image);
+    expect([check.status, check.stderr]).toEqual([1, '']);
   });
 });

@@ -15,7 +15,7 @@ report() { # name, exit code
 
 # Only these programs are available, so that a missing install step is not hidden by a tool of this machine.
 mkdir "$work/bin"
-for tool in node npm npx git sh bash env cat ls mkdir rm cp mv ln chmod dirname basename uname tr sed head tail sleep; do
+for tool in node npm npx git sh bash env cat ls mkdir rm cp mv ln chmod dirname basename uname tr sed head tail sleep find wc; do
   path=$(command -v "$tool") && ln -s "$path" "$work/bin/$tool"
 done
 # npm puts this project's node_modules/.bin in front when it runs a script; the clone must not see it.
@@ -45,6 +45,26 @@ report 'the second command does not install again' $?
 
 run npx pvescaler --help >"$work/help.log" 2>&1 && grep -q 'Usage: pvescaler' "$work/help.log"
 report 'npx pvescaler --help works' $?
+echo "fresh clone: the package and the single-file binary"
+mkdir "$work/package" "$work/installed"
+run npm pack --silent --pack-destination "$work/package" >"$work/pack.log" 2>&1
+# No registry is asked: the package has no dependencies.
+run npm install --offline --silent --prefix "$work/installed" "$work"/package/*.tgz >>"$work/pack.log" 2>&1 || cat "$work/pack.log"
+[ "$(ls "$work/installed/node_modules")" = pvescaler ]
+report 'the package installs without dependencies' $?
+bytes=$(cat $(find "$work/installed" -type f) | wc -c)
+echo "installed: $bytes bytes"
+[ "$bytes" -le 15000000 ]
+report 'the installed package has at most 15 MB' $?
+run npm run --silent binary -- "$work/pvescaler" >"$work/binary.log" 2>&1 || cat "$work/binary.log"
+for program in "$work/installed/node_modules/.bin/pvescaler" "$work/pvescaler"; do
+  run env PVESCALER="$program" npm test -- test/cli/serve-kubernetes.test.ts >"$work/program.log" 2>&1
+  code=$?
+  grep -E 'FAIL|Error' "$work/program.log" | head -n 20
+  tail -n 4 "$work/program.log"
+  report "$(basename "$(dirname "$program")")/pvescaler creates machines and serves the Cluster Autoscaler" "$code"
+done
+
 [ -z "$(git status --porcelain)" ]
 report 'the work tree is unchanged' $?
 

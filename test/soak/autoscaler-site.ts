@@ -244,22 +244,9 @@ export class AutoscalerSite {
     if (pod === undefined || isEnding(pod)) return;
     this.evictions += 1;
     this.record(`pod ${name} is evicted`);
-    // A topology domain of which only draining nodes are left counts until they are deleted.
-    const withoutNodes = this.kubernetes.list('v1', 'nodes').filter(isDraining).map(nameOf);
-    const isPlaced = [[], withoutNodes].some(
-      (gone) => this.kubernetes.findPlaces({ namespace, name, withoutNodes: gone }).length > 0,
-    );
-    if (!isPlaced) this.report(`pod ${name} is evicted and fits on no other node`);
+    if (this.kubernetes.findPlaces({ namespace, name }).length === 0)
+      this.report(`pod ${name} is evicted and fits on no other node`);
   }
-}
-
-function nameOf({ metadata }: KubeObject): string {
-  return metadata.name;
-}
-
-function isDraining(node: KubeObject): boolean {
-  const { taints = [] } = (node['spec'] ?? {}) as { taints?: readonly { readonly key: string }[] };
-  return taints.some(({ key }) => key.endsWith('pvescaler-draining'));
 }
 
 function isEnding({ metadata, status }: KubeObject): boolean {

@@ -8,12 +8,12 @@ import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
-import { aFolder, pvescaler, root } from './pvescaler.ts';
+import { aFolder, commandLine, pvescaler } from './pvescaler.ts';
 
 const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
 const SECRET = '00000000-0000-4000-8000-000000000001';
 
-const CLUSTER = `
+const clusterOf = (privileges: readonly string[] | undefined) => `
 version: "9.2"
 name: sim
 hosts:
@@ -26,7 +26,8 @@ storages:
 users:
   - id: scaler@pve
     tokens: [{ id: sim, secret: ${SECRET}, privsep: false }]
-acl: [{ path: /, role: Administrator, user: scaler@pve }]
+${privileges === undefined ? '' : `roles: [{ id: Limited, privs: [${privileges.join(', ')}] }]`}
+acl: [{ path: /, role: ${privileges === undefined ? 'Administrator' : 'Limited'}, user: scaler@pve }]
 urls:
   - { url: https://images.example/noble-with-agent.img, size: 600MiB, virtualSize: 3584MiB, checksums: { sha256: ${SHA256} } }
 `;
@@ -38,6 +39,8 @@ export interface LabOptions {
   /** Join recipe of the pool; default none. */
   readonly join?: string;
   readonly labels?: string;
+  /** What the token may do on all paths; default everything. */
+  readonly privileges?: readonly string[];
 }
 
 interface ApiAnswer {
@@ -72,7 +75,8 @@ ${options.config ?? ''}`;
 
 /** Starts the built CLI; the process is killed when the test ends. */
 export function start(args: readonly string[]): ChildProcess {
-  const child = spawn(process.execPath, [join(root, 'bin/pvescaler.js'), ...args], {
+  const [program, programArgs] = commandLine(args);
+  const child = spawn(program, programArgs, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
   });
@@ -82,7 +86,7 @@ export function start(args: readonly string[]): ChildProcess {
 
 export async function aLab(options: LabOptions = {}) {
   const folder = aFolder();
-  writeFileSync(join(folder, 'cluster.yaml'), CLUSTER);
+  writeFileSync(join(folder, 'cluster.yaml'), clusterOf(options.privileges));
   writeFileSync(join(folder, 'token'), `${SECRET}\n`, { mode: 0o600 });
   const sim = start(
     `sim proxmox --cluster ${folder}/cluster.yaml --listen 127.0.0.1:0 --tls --speed 200 --json`.split(

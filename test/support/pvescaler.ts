@@ -8,6 +8,13 @@ import { onTestFinished } from 'vitest';
 
 export const root = join(import.meta.dirname, '../..');
 
+/** The built CLI, or the installed program that the variable PVESCALER names. */
+export function commandLine(args: readonly string[]): readonly [string, readonly string[]] {
+  const installed = process.env['PVESCALER'];
+  if (installed !== undefined) return [installed, args];
+  return [process.execPath, [join(root, 'bin/pvescaler.js'), ...args]];
+}
+
 export interface RunResult {
   readonly exitCode: number | null;
   readonly out: string;
@@ -20,7 +27,8 @@ interface RunOptions {
 }
 
 export function pvescaler(args: readonly string[], options: RunOptions = {}): RunResult {
-  const run = spawnSync(process.execPath, [join(root, 'bin/pvescaler.js'), ...args], {
+  const [program, programArgs] = commandLine(args);
+  const run = spawnSync(program, programArgs, {
     encoding: 'utf8',
     cwd: options.cwd ?? tmpdir(),
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...options.env },

@@ -10,8 +10,12 @@ import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
+<<<<<<< HEAD
 import type { FleetSettings } from '../context/settings.ts';
 import { settingsOf } from '../context/vm-settings.ts';
+=======
+import { missingPrivilegesOf } from './missing-privileges.ts';
+>>>>>>> h-ssh
 
 /** A host is read again after this time while machines wait for a place. */
 const REREAD_MS = 30_000;
@@ -107,8 +111,13 @@ function readingOf(
 }
 
 /** The hosts with the free space that they reported; where they reported none, with the view's estimate. */
-export function hostsWithSpace(context: ReconcileContext, { hosts }: RegionView): readonly Host[] {
-  return hosts.map((host) => {
+export function hostsWithSpace(
+  context: ReconcileContext,
+  { region, hosts }: RegionView,
+): readonly Host[] {
+  const missingPrivileges = missingPrivilegesOf(context, region);
+  return hosts.map((seen) => {
+    const host = missingPrivileges.length === 0 ? seen : { ...seen, missingPrivileges };
     const reading = readingOf(context, host, MAX_AGE_MS);
     if (reading === undefined) return host;
     return { ...host, storages: host.storages.map((storage) => withSpace(storage, reading)) };

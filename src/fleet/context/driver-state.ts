@@ -87,8 +87,12 @@ export class DriverState {
   readonly incompleteSince = new Map<string, number>();
   /** Addresses of VMs without a record, by region and VM id. */
   readonly addresses = new Map<string, KnownAddresses>();
+  /** Machines and hosts whose guest agents are not asked for addresses before that time, see guest-addresses.ts. */
+  readonly addressReads = new Map<string, { readonly notBefore: number; readonly count: number }>();
   /** Storage of the boot disk of templates, by region and VM id; undefined for a template without one. */
   readonly templates = new Map<string, KnownTemplate>();
+  /** Whether the credentials lack a privilege, see missing-privileges.ts. */
+  readonly privileges = new Map<string, { readonly readAt: number; readonly isMissing: boolean }>();
   /** The last reading of the storages of each host, by region and host. */
   readonly storages = new Map<string, StorageReading>();
   /** Hosts whose storages are being read, or could not be: not read again before this time. */
@@ -109,8 +113,6 @@ export class DriverState {
   /** Wall clock of its last update. */
   clusterSeenAt: number | undefined;
   lastNodes: readonly ClusterNode[] = [];
-  /** Uids of the pods with which a drain was last checked, by machine. */
-  readonly checkedPods = new Map<string, ReadonlySet<string>>();
   /** Rounds in which a drain has waited for the same pods or volumes. */
   readonly drainWaits = new Map<string, number>();
   /** Nodes that need no change, with the machine record they were compared with. */
@@ -153,7 +155,6 @@ export class DriverState {
 
   /** A drain of the machine is over. */
   forgetDrain(id: string): void {
-    this.checkedPods.delete(id);
     this.drainWaits.delete(id);
     this.recorded.delete(`drain ${id}`);
   }
@@ -174,6 +175,7 @@ export class DriverState {
       this.joinedByAgent,
       this.contestedLabels,
       this.zoneChangedAt,
+      this.addressReads,
     ];
     for (const known of byMachine) known.delete(id);
     this.forgetDrain(id);

@@ -8,6 +8,7 @@ import type { PvescalerError } from '../../ports/errors.ts';
 import { backoffOf } from '../capacity/backoff.ts';
 import type { CapacityForecast } from '../capacity/capacity-forecast.ts';
 import { updateForecast } from '../capacity/headroom.ts';
+import { readPrivileges } from '../capacity/missing-privileges.ts';
 import { isReadingStorages, readStorages } from '../capacity/storage-space.ts';
 import { readAddresses } from '../capacity/taken-addresses.ts';
 import { readTemplates } from '../capacity/templates.ts';
@@ -83,8 +84,8 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   await recordRemovedPools(context);
   await carryOutVmDecisions(context, parts.jobs);
   options.forecast.setAdopted(await adoptVms(context, parts.jobs));
-  const reads = [...readTemplates(context, parts.jobs), ...readAddresses(context, parts.jobs)];
-  await parts.jobs.settle(reads);
+  const reads = [readTemplates, readAddresses, readPrivileges];
+  await parts.jobs.settle(reads.flatMap((read) => read(context, parts.jobs)));
   // Nothing is requested and the delay does not begin before a region was read.
   const minimumWaitMs = context.views.size === 0 ? 0 : (options.minimumDelay?.remainingMs() ?? 0);
   await parts.exclusive(async () => {

@@ -7,6 +7,7 @@ import {
 } from '../context/machine-reconcile.ts';
 
 import { findOwnNode } from '../nodes/find-node.ts';
+import { recordGuestAddresses } from './guest-addresses.ts';
 import { becomeReady, startIfStopped } from './own-vm.ts';
 
 const NODE_POLL_MS = 500;
@@ -22,6 +23,8 @@ export async function booting(reconcile: MachineReconcile): Promise<ReconcileRes
     const queriedMs = sinceStartMs(reconcile);
     if (await reconcile.hypervisor.guestIsUp(reconcile.vm, readOptions)) {
       bootTimes.booted(pool, sinceStartMs(reconcile));
+      // Its agent answers; a command that waits for a machine without a Node ends when it is ready.
+      if (!joinsCluster(reconcile)) await recordGuestAddresses(reconcile);
       return leaveBooting(reconcile);
     }
     bootTimes.notUp(pool, queriedMs);

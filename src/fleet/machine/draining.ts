@@ -27,6 +27,7 @@ import {
 import { claimsOfStaying, evictPods, isKubeletDead, mustLeave } from '../nodes/drain-pods.ts';
 import { drainTaintOf } from '../nodes/drain-taint.ts';
 import { findOwnNode } from '../nodes/find-node.ts';
+import { recordGuestAddresses } from './guest-addresses.ts';
 
 /** A change of the Node takes a moment to be in the view. */
 const VIEW_RECHECK_MS = 250;
@@ -55,6 +56,7 @@ export async function draining(reconcile: MachineReconcile): Promise<ReconcileRe
   if (clusterReading.kind !== 'fresh') {
     return requeue(STALE_RECHECK_MS, 'its Node cannot be drained: Kubernetes cannot be read');
   }
+  await recordGuestAddresses(reconcile);
   const { cluster, view } = clusterReading;
   const node = view.nodes.find(({ uid }) => uid === drain.nodeUid);
   if (drain.state === 'undoing') return undo(reconcile, drain, { cluster, node });
@@ -119,7 +121,8 @@ async function evict(step: DrainStep): Promise<ReconcileResult> {
   await cordon(step);
   const pods = await cluster.podsOn(node.name, context.readOptions);
   const leaving = pods.filter(mustLeave);
-  if (leaving.some(({ uid }) => !isCheckedPod(step, uid))) {
+  // A budget may block evictions for long, and the place of a pod be taken meanwhile.
+  if (leaving.some(({ isTerminating }) => !isTerminating)) {
     const refusal = await check(step, pods);
     if (refusal !== undefined) return decideUndo(step, 'changed', refusal);
   }
@@ -163,19 +166,12 @@ async function check(
 ): Promise<string | undefined> {
   if (drain.requestedBy !== AUTOSCALER) return undefined;
   const { context, id, machine } = reconcile;
-  const { checkDrain, state, readOptions } = context;
+  const { checkDrain, readOptions } = context;
   if (checkDrain === undefined) return 'the autoscaler that requested it does not run here';
   const { name, uid } = node;
   const draining = { machine: id, pool: machine.pool, node: { name, uid }, pods };
   const result = await checkDrain(draining, readOptions.signal);
-  if (!result.ok) return result.reason;
-  state.checkedPods.set(id, new Set(pods.map((pod) => pod.uid)));
-  return undefined;
-}
-
-function isCheckedPod({ reconcile, drain }: DrainStep, uid: string): boolean {
-  if (drain.requestedBy !== AUTOSCALER) return true;
-  return reconcile.context.state.checkedPods.get(reconcile.id)?.has(uid) === true;
+  return result.ok ? undefined : result.reason;
 }
 
 async function waitFor(

@@ -17,16 +17,22 @@ import {
 
 import { joinByAgent } from './agent-join.ts';
 import { failMachine, withLastError } from './fail-machine.ts';
+import { recordGuestAddresses } from './guest-addresses.ts';
 import { becomeReady, startIfStopped } from './own-vm.ts';
 
 /** The cluster is read from the watch cache before each call of the handler, which costs no request. */
 const NODE_POLL_MS = 500;
+/** After this, a person may want to look into the guest, and needs its address. */
+const SLOW_JOIN_MS = 60_000;
 
 export async function joining(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { clusterReading } = reconcile.context;
   if (clusterReading.kind === 'none') return becomeReady(reconcile);
   const task = await reconcile.pollTask();
   if (task.state === 'running') return task.wait;
+  // Not before: an agent that does not answer would delay the machine.
+  if (reconcile.elapsedMs('phaseSince', reconcile.machine.phaseSince) > SLOW_JOIN_MS)
+    await recordGuestAddresses(reconcile);
   if (clusterReading.kind === 'stale') return requeue(NODE_POLL_MS, 'Kubernetes cannot be read');
   const node = findOwnNode(reconcile);
   if (node === undefined) return waitForNode(reconcile);

@@ -18,7 +18,6 @@ import {
   journalReasonsIn,
   machinesIn,
   onePass,
-  phasesIn,
   REASON,
   reachPhase,
   replaceVm,
@@ -309,38 +308,5 @@ describe('a ready machine whose VM id belongs to another VM', () => {
     ]);
     expect(options.size).toBe(3);
     expect(testFleet.hypervisor.state.vms.has(vmId)).toBe(true);
-  });
-});
-
-describe('addresses of a ready machine', () => {
-  async function guestAddressesOf(testFleet: ReturnType<typeof aTestFleet>) {
-    await testFleet.fleet.scaleTo('workers', 1, REASON);
-    await untilAtRest(testFleet.fleet, testFleet);
-    return (await machinesIn(testFleet.store)).map(({ guestAddresses }) => guestAddresses);
-  }
-
-  it('with DHCP are those of the cards that the guest agent reports, read once', async () => {
-    const testFleet = aTestFleet();
-    const { hypervisor, clock } = testFleet;
-    let reads = 0;
-    hypervisor.guestInterfaces = () => {
-      reads += 1;
-      return Promise.resolve([
-        { name: 'eth0', mac: 'bc:24:11:00:00:01', addresses: ['10.0.0.7/24', '2001:db8::7/64'] },
-        { name: 'cni0', mac: '02:00:00:00:00:01', addresses: ['10.42.0.1/24'] },
-      ]);
-    };
-    expect(await guestAddressesOf(testFleet)).toEqual([['10.0.0.7/24', '2001:db8::7/64']]);
-    await clock.advance(60_000);
-    await untilAtRest(testFleet.fleet, testFleet);
-    expect(reads).toBe(1);
-  });
-
-  it('stay unknown when the agent does not answer, which delays nothing', async () => {
-    const testFleet = aTestFleet();
-    testFleet.hypervisor.guestInterfaces = () =>
-      Promise.reject(new Unreachable('GUEST_AGENT_SILENT', 'QEMU guest agent is not running'));
-    expect(await guestAddressesOf(testFleet)).toEqual([[]]);
-    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
   });
 });

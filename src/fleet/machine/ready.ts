@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready: removes the seed, maintains the Node, and notices when the VM is stopped or gone and when the Node is missing.
 import type { Machine } from '../../model/machine.ts';
-import { PvescalerError } from '../../ports/errors.ts';
 import {
   backoffMs,
   CONTINUE,
@@ -17,6 +16,7 @@ import { findNode } from '../nodes/find-node.ts';
 import { mayDeleteLost, mayDeleteWithoutVm, releaseHeldBack } from '../nodes/lost-machines.ts';
 import { isNodeSettled, maintainNode } from '../nodes/maintain-node.ts';
 import type { OtherVm } from './create-vm.ts';
+import { areAddressesDue, recordGuestAddresses } from './guest-addresses.ts';
 import { lookUpVm, type OwnVm, startVm, writeRegion } from './own-vm.ts';
 import { isSeedRemoved, removeSeed } from './seed-volume.ts';
 
@@ -67,7 +67,8 @@ export function isSettled(context: ReconcileContext, machine: Machine): boolean 
     context.records.pool(machine.pool).lost === undefined &&
     isPowerSettled(context, machine) &&
     isNodeSettled(context, machine) &&
-    !isNodeToBeReported(context, machine)
+    !isNodeToBeReported(context, machine) &&
+    (isStoppedInView(context, machine) || !areAddressesDue(context, machine))
   );
 }
 
@@ -111,27 +112,7 @@ async function handleRunningVm(
 ): Promise<ReconcileResult> {
   if (await writeRegion(reconcile, ownVm)) return CONTINUE;
   await removeSeed(reconcile, ownVm.config);
-  await recordGuestAddresses(reconcile);
   return maintain(reconcile);
-}
-
-/** Names of network cards in Linux guests; others are bridges and tunnels of the cluster. */
-const CARD_NAME = /^e(n|th)/;
-
-/** For people, once: an agent that does not answer is not waited for again. */
-async function recordGuestAddresses(reconcile: MachineReconcile): Promise<void> {
-  const { machine, placement, hypervisor, context, vm } = reconcile;
-  if (machine.guestAddresses !== undefined || placement.addresses.length > 0) return;
-  const interfaces = await hypervisor
-    .guestInterfaces(vm, context.readOptions)
-    .catch((error: unknown) => {
-      if (error instanceof PvescalerError && error.code !== 'CANCELLED') return [];
-      throw error;
-    });
-  const guestAddresses = interfaces
-    .filter(({ name }) => CARD_NAME.test(name))
-    .flatMap(({ addresses }) => addresses);
-  await reconcile.update({ guestAddresses });
 }
 
 async function handleStoppedVm(
@@ -162,13 +143,16 @@ async function handleStoppedVm(
 
 /** Resolves with the time since which the VM has been stopped, on the monotonic clock. */
 async function recordStopped(
-  { context, id, machine, placement }: MachineReconcile,
+  reconcile: MachineReconcile,
   lock: string | undefined,
 ): Promise<number> {
+  const { context, id, machine, placement } = reconcile;
   const { stoppedSince } = context.state;
   const since = stoppedSince.get(id) ?? context.clock.monotonic();
   if (stoppedSince.has(id)) return since;
   stoppedSince.set(id, since);
+  // Its next start may get other addresses.
+  if ((machine.guestAddresses ?? []).length > 0) await reconcile.update({ guestAddresses: [] });
   const { name, vmId, host } = placement;
   const policy = onStoppedOf(context, machine);
   const what = lock === undefined ? policy : `${policy}, once its lock '${lock}' is removed`;
@@ -211,6 +195,7 @@ async function maintain(reconcile: MachineReconcile): Promise<ReconcileResult> {
   await recordMissingNode(context, reconcile.machine);
   const result = await maintainNode(reconcile);
   await releaseHeldBack(reconcile);
+  await recordGuestAddresses(reconcile);
   return result;
 }
 

@@ -12,7 +12,7 @@ export async function loadConnection(
   source: ConnectionSource,
   options: LoadOptions,
 ): Promise<ClusterConnection> {
-  const { KubeConfig: Loader } = await import('@kubernetes/client-node');
+  const { KubeConfig: Loader } = await import('./kubeconfig-reader.ts');
   const load = () => {
     const config = new Loader();
     try {

@@ -11,6 +11,7 @@ export type RefusalCode =
   | 'TEMPLATE_NOT_FOUND'
   | 'VOLUME_NOT_FOUND'
   | 'STORAGE_NOT_FOUND'
+  | 'PERMISSION_MISSING'
   | 'HOST_NOT_FOUND';
 
 /**
@@ -27,6 +28,7 @@ const CODE_BY_REASON = {
   TooFewCpus: 'NO_HOST_FITS',
   TemplateMissing: 'TEMPLATE_NOT_FOUND',
   ImageMissing: 'VOLUME_NOT_FOUND',
+  PrivilegeMissing: 'PERMISSION_MISSING',
   StorageRefusesContent: 'STORAGE_NOT_FOUND',
   StorageInactive: 'STORAGE_NOT_FOUND',
   StorageMissing: 'STORAGE_NOT_FOUND',

@@ -143,12 +143,13 @@ export function storageProblem(
 ): HostRefusal | undefined {
   const storage = host.storages.find((one) => one.name === name);
   const subject = `storage ${name} for ${PURPOSE[content]}`;
-  // Proxmox does not list what the credentials may not see.
-  if (storage === undefined)
-    return problem(
-      'StorageMissing',
-      `has no ${subject}, or the Proxmox credentials lack Datastore.Audit on /storage/${name}`,
-    );
+  if (storage === undefined) {
+    const hidden = privilegeProblem(host, `shows no ${subject}`, {
+      privilege: 'Datastore.Audit',
+      path: `/storage/${name}`,
+    });
+    return hidden ?? problem('StorageMissing', `has no ${subject}`);
+  }
   if (!storage.active) return problem('StorageInactive', `has ${subject}, but it is not active`);
   if (storage.content.includes(content)) return undefined;
   return problem(
@@ -160,4 +161,19 @@ export function storageProblem(
     const message = `host ${host.name} ${problemText}`;
     return { host: host.name, reason, message, numbers: { storage: name, content } };
   }
+}
+
+/** Proxmox does not show what the credentials may not see. Undefined when they have the privilege. */
+export function privilegeProblem(
+  { name, missingPrivileges = [] }: Host,
+  effect: string,
+  { privilege, path }: { readonly privilege: string; readonly path: string },
+): HostRefusal | undefined {
+  if (!missingPrivileges.includes(`${privilege} on ${path}`)) return undefined;
+  return {
+    host: name,
+    reason: 'PrivilegeMissing',
+    message: `host ${name} ${effect}: the Proxmox credentials lack ${privilege} on ${path}`,
+    numbers: { privilege, path },
+  };
 }

@@ -3,7 +3,12 @@
 // other; only allocations and storage space do.
 import type { Host, HostStorage } from '../../model/host.ts';
 import type { HostFilter, HostRefusal, PlacementRequest, RefusalReason } from './decision.ts';
-import { type DiskOption, findDiskOptions, storageProblem } from './disk-options.ts';
+import {
+  type DiskOption,
+  findDiskOptions,
+  privilegeProblem,
+  storageProblem,
+} from './disk-options.ts';
 import { multiplyExact, type RegionFacts } from './facts.ts';
 
 import { HostAllocations } from './host-allocations.ts';
@@ -84,13 +89,18 @@ function unreadStorages({ name }: Host, { unreadHosts }: RegionFacts): readonly 
 // Proxmox creates such a VM but never starts it.
 function tooFewCpus(host: Host, { size }: PlacementRequest): readonly HostRefusal[] {
   if (size.cpu <= host.cpus) return [];
+  const hidden = privilegeProblem(host, 'shows no CPUs and no memory', {
+    privilege: 'Sys.Audit',
+    path: `/nodes/${host.name}`,
+  });
+  if (hidden !== undefined && host.cpus === 0) return [hidden];
   return [
     {
       host: host.name,
       reason: 'TooFewCpus',
       message:
         host.cpus === 0
-          ? `host ${host.name} shows no CPUs and no memory: the Proxmox credentials lack Sys.Audit on /nodes/${host.name}`
+          ? `host ${host.name} reports no CPUs and no memory`
           : `host ${host.name} has ${host.cpus} CPUs and cannot start a VM with ${size.cpu} vCPUs`,
       numbers: { needed: size.cpu, hostCpus: host.cpus },
     },

@@ -106,9 +106,33 @@ const CASES: readonly Case[] = [
     reason: 'TooFewCpus',
     region: facts([aHost('pve1', { cpus: 0, memoryBytes: 0 })]),
     code: 'NO_HOST_FITS',
+    message: 'host pve1 reports no CPUs and no memory',
+    numbers: { needed: 2, hostCpus: 0 },
+  },
+  {
+    reason: 'PrivilegeMissing',
+    region: facts([
+      aHost('pve1', {
+        cpus: 0,
+        memoryBytes: 0,
+        missingPrivileges: ['Sys.Audit on /nodes/pve2', 'Sys.Audit on /nodes/pve1'],
+      }),
+    ]),
+    code: 'PERMISSION_MISSING',
     message:
       'host pve1 shows no CPUs and no memory: the Proxmox credentials lack Sys.Audit on /nodes/pve1',
-    numbers: { needed: 2, hostCpus: 0 },
+    numbers: { privilege: 'Sys.Audit', path: '/nodes/pve1' },
+  },
+  {
+    reason: 'PrivilegeMissing',
+    request: { seedStorage: 'seeds' },
+    region: facts([
+      aHost('pve1', { missingPrivileges: ['Datastore.Audit on /storage/seeds'] }),
+    ]),
+    code: 'PERMISSION_MISSING',
+    message:
+      'host pve1 shows no storage seeds for seeds: the Proxmox credentials lack Datastore.Audit on /storage/seeds',
+    numbers: { privilege: 'Datastore.Audit', path: '/storage/seeds' },
   },
   {
     reason: 'TemplateMissing',
@@ -164,8 +188,7 @@ const CASES: readonly Case[] = [
     request: { seedStorage: 'seeds' },
     region: onlyPve1,
     code: 'STORAGE_NOT_FOUND',
-    message:
-      'host pve1 has no storage seeds for seeds, or the Proxmox credentials lack Datastore.Audit on /storage/seeds',
+    message: 'host pve1 has no storage seeds for seeds',
     numbers: { storage: 'seeds', content: 'iso' },
   },
   {
