@@ -74,7 +74,13 @@ describe('transitionMachine', () => {
   it('resets phaseSince and attempts and keeps everything else', () => {
     expect(transitionMachine(machine, 'joining', 2_000)).toEqual({
       ok: true,
-      value: { ...machine, phase: 'joining', phaseSince: 2_000, attempts: 0 },
+      value: {
+        ...machine,
+        phase: 'joining',
+        phaseSince: 2_000,
+        phaseTimes: { joining: 2_000 },
+        attempts: 0,
+      },
     });
   });
 

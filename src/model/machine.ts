@@ -138,6 +138,8 @@ export interface Machine {
   readonly phase: Phase;
   /** Wall clock of the last transition. */
   readonly phaseSince: number;
+  /** When it last entered each phase, to show where the time went. Nothing is decided by it. */
+  readonly phaseTimes?: Readonly<Partial<Record<Phase, number>>>;
   readonly requestedAt: number;
   /** The intent that requested it. Absent for a machine adopted from Proxmox after the database was lost. */
   readonly intent?: string;
@@ -167,12 +169,21 @@ export interface Machine {
   readonly deletionReason?: string;
 }
 
+/** The fields of a machine that has just entered the phase. */
+export function enteredPhase(
+  { phaseTimes }: Pick<Machine, 'phaseTimes'>,
+  phase: Phase,
+  at: number,
+): Pick<Machine, 'phase' | 'phaseSince' | 'phaseTimes' | 'attempts'> {
+  return { phase, phaseSince: at, phaseTimes: { ...phaseTimes, [phase]: at }, attempts: 0 };
+}
+
 /** Returns the machine in its new phase, with `phaseSince` and `attempts` reset. Refuses an illegal transition. */
 export function transitionMachine(machine: Machine, to: Phase, at: number): Parsed<Machine> {
   if (!canTransition(machine.phase, to)) {
     return refused(`machine ${machine.id} cannot change from phase ${machine.phase} to ${to}`);
   }
-  return accepted({ ...machine, phase: to, phaseSince: at, attempts: 0 });
+  return accepted({ ...machine, ...enteredPhase(machine, to, at) });
 }
 
 // A machine's id is a version 4 UUID in lower case. It is also the VM's SMBIOS UUID. The guest's kernel passes

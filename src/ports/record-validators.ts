@@ -151,6 +151,7 @@ const machine = object<Machine>({
   vm: optional(vmRequest),
   phase,
   phaseSince: number,
+  phaseTimes: optional(dictionary(number)),
   requestedAt: number,
   intent: optional(string),
   size,

@@ -6,6 +6,7 @@ import type { Drain } from '../../model/drain.ts';
 import type { Intent } from '../../model/intent.ts';
 import type { Lease } from '../../model/lease.ts';
 import {
+  enteredPhase,
   type Machine,
   type MachineFailure,
   type MachineId,
@@ -162,7 +163,8 @@ export class Records {
 
   /** Sets the phase that the VM itself proves, whichever transition that is. */
   correctPhase(id: MachineId, phase: Phase, changes: MachineChanges): Promise<void> {
-    const corrected = { ...this.machine(id), phase, phaseSince: this.#now(), attempts: 0 };
+    const machine = this.machine(id);
+    const corrected = { ...machine, ...enteredPhase(machine, phase, this.#now()) };
     return this.putMachine(changed(corrected, { task: undefined, failure: undefined, ...changes }));
   }
 
