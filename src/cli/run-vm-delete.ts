@@ -8,13 +8,9 @@ import type { CommandHost } from './context.ts';
 import { type DeleteOptions, deleteMachines, requireNoVmLeftBehind } from './run-machine-delete.ts';
 import { findVm } from './vm-list.ts';
 
-export interface VmDeleteOptions extends DeleteOptions {
-  readonly force?: true;
-}
-
 interface DeleteRequest {
   readonly texts: readonly string[];
-  readonly options: VmDeleteOptions;
+  readonly options: DeleteOptions;
 }
 
 export async function deleteVms(

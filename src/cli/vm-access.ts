@@ -7,7 +7,7 @@ import type { CommandHost } from './context.ts';
 import { requireVm } from './vm-list.ts';
 
 export async function sshToVm(
-  { context, exitWith }: CommandHost,
+  host: CommandHost,
   open: OpenFleet,
   { text, words }: { readonly text: string; readonly words: readonly string[] },
 ): Promise<void> {
@@ -22,13 +22,13 @@ export async function sshToVm(
     `${user}@${address}`,
     ...words,
   ];
-  const code = await context.adapters.runInteractive('ssh', args);
+  const code = await host.context.adapters.runInteractive('ssh', args);
   if (code === undefined) {
     throw new NotFound('PROGRAM_NOT_FOUND', 'the program ssh is not installed', {
       hint: `Install an OpenSSH client, or log in to ${user}@${address} with another one.`,
     });
   }
-  exitWith(code);
+  host.exitWith(code);
 }
 
 async function addressOf({ hypervisors }: OpenFleet, vm: Machine): Promise<string> {

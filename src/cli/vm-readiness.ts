@@ -33,6 +33,7 @@ export function loginOf(
   return { login: { user, privateKeyPath } };
 }
 
+const OVER: readonly Machine['phase'][] = ['failed', 'gone', 'deleting'];
 const AGENT = 'the guest agent';
 const ADDRESS = 'an address';
 const MAX_LOGIN_MS = 15_000;
@@ -59,9 +60,13 @@ export class ReadinessWait {
   /** Starts a check when one is due, and says what is known. Call it often. */
   observe(machine: Machine): Readiness {
     const { phase } = machine;
-    if (phase === 'failed' || phase === 'gone' || phase === 'deleting') return { state: 'failed' };
+    if (OVER.includes(phase)) return { state: 'failed' };
     if (this.#isReady) return { state: 'ready', addresses: this.#addresses };
     if (phase !== 'booting' && phase !== 'ready') return { state: 'waiting' };
+    return this.#observeRunning(machine);
+  }
+
+  #observeRunning(machine: Machine): Readiness {
     const { clock } = this.#host.context;
     this.#runningSince ??= clock.monotonic();
     const { timeoutMs, sshIntervalMs } = this.#open.config.readiness;
@@ -70,7 +75,7 @@ export class ReadinessWait {
       const waitsFor = this.#waitsFor ?? AGENT;
       return { state: 'not-ready', waitsFor, addresses: this.#addresses };
     }
-    if (phase === 'booting') this.#waitsFor = AGENT;
+    if (machine.phase === 'booting') this.#waitsFor = AGENT;
     else if (clock.monotonic() - this.#checkedAt >= sshIntervalMs) this.#check(machine);
     return { state: 'waiting', waitsFor: this.#waitsFor ?? ADDRESS };
   }

@@ -22,9 +22,9 @@ import {
   type VmDecisionRequest,
 } from './recovery/decide-vm.ts';
 import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
-import { type PlannedVm, planVms } from './recovery/plan-vms.ts';
+import { type PlannedVm, planVms, type VmPlanRequest } from './recovery/plan-vms.ts';
 import { readCapacity } from './recovery/read-capacity.ts';
-import { createFleetClient, type FleetClient, type VmsRequest } from './requests/fleet-client.ts';
+import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';
 import { readMemberHealth } from './requests/member-health.ts';
 import { type FleetStatus, readStatus, type StatusOptions } from './requests/status.ts';
 
@@ -47,7 +47,7 @@ export interface Fleet extends FleetClient {
   /** Reads the VM and judges a person's decision about it; throws when it would be refused. Changes nothing. */
   planVmDecision(request: VmDecisionRequest): Promise<VmDecision>;
   /** Where these VMs would be created now; throws what would make one fail. Changes nothing. */
-  planVms(request: VmsRequest): Promise<readonly PlannedVm[]>;
+  planVms(request: VmPlanRequest): Promise<readonly PlannedVm[]>;
   /** Requests the decision; the driver carries it out. Returns the id of the intent. */
   requestVmDecision(decision: VmDecision): Promise<string>;
   /** One pass, and every machine that is due, under a lease that the caller holds. */

@@ -42,7 +42,7 @@ export async function placeVm(
   const message = unknownVmReason(context, machine, pool);
   const decided =
     message === undefined
-      ? decideVm(context, machine, pool)
+      ? decideVm(context, machine, { pool })
       : { code: 'VIEW_STALE' as const, message };
   if (!('code' in decided)) {
     await commitPlacement(context, machine, decided);
@@ -97,8 +97,7 @@ export class PlannedVms {
 export function decideVm(
   context: ReconcileContext,
   machine: Machine,
-  pool: PoolSettings,
-  planned?: PlannedVms,
+  { pool, planned }: { readonly pool: PoolSettings; readonly planned?: PlannedVms },
 ): Decided | PlacementRefusal {
   const { refusal, offers } = offersOf(context, machine, { pool, planned });
   let refused = refusal;
@@ -191,12 +190,11 @@ function completeOffer(
   if (!id.chosen) return id;
   const addresses = addressesBeside(context, where, { machine: machine.id, held: [] });
   if (!addresses.chosen) return addresses;
-  const name = nameIn(
-    context,
-    [...context.views.values()],
-    { pool: where.pool, machine: machine.id },
-    (one) => planned?.hasName(one) === true,
-  );
+  const name = nameIn(context, [...context.views.values()], {
+    pool: where.pool,
+    machine: machine.id,
+    isPlanned: (one) => planned?.hasName(one) === true,
+  });
   return { where, host, vmId: id.vmId, addresses: addresses.addresses, name };
 }
 

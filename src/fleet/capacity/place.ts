@@ -363,8 +363,15 @@ export function vmIdIn(
 export function nameIn(
   { records, clusterReading }: ReconcileContext,
   views: readonly RegionView[],
-  { pool, machine }: { readonly pool: PoolSettings; readonly machine: MachineId },
-  isPlanned: (name: string) => boolean = () => false,
+  {
+    pool,
+    machine,
+    isPlanned = () => false,
+  }: {
+    readonly pool: PoolSettings;
+    readonly machine: MachineId;
+    readonly isPlanned?: (name: string) => boolean;
+  },
 ): string {
   const taken = views.map((view) => takenInView(view).names);
   const ofNodes = namesOfNodes(knownNodes(clusterReading));

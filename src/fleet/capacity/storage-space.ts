@@ -10,12 +10,11 @@ import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-<<<<<<< HEAD
+
 import type { FleetSettings } from '../context/settings.ts';
 import { settingsOf } from '../context/vm-settings.ts';
-=======
+
 import { missingPrivilegesOf } from './missing-privileges.ts';
->>>>>>> h-ssh
 
 /** A host is read again after this time while machines wait for a place. */
 const REREAD_MS = 30_000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where requested VMs would be created now. Changes nothing.
-import type { Machine, Placement } from '../../model/machine.ts';
-import { roleGroup } from '../../model/role.ts';
+import type { HostRef, Machine, MachineSize, Placement } from '../../model/machine.ts';
+import { roleGroup, type VmRequest } from '../../model/role.ts';
 import { ERROR_CODES, isErrorCode } from '../../ports/error-codes.ts';
 import { deserializeError, InvalidConfig } from '../../ports/errors.ts';
 import { decideVm, PlannedVms } from '../capacity/place-vm.ts';
@@ -12,7 +12,6 @@ import type { FleetOptions } from '../context/options.ts';
 import { missingSettings, settingsOf } from '../context/vm-settings.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { newMachineId } from '../records/records.ts';
-import type { VmsRequest } from '../requests/fleet-client.ts';
 import { readContext } from './list-orphans.ts';
 import { immediateJobs } from './read-capacity.ts';
 
@@ -21,11 +20,19 @@ export interface PlannedVm extends Omit<Placement, 'hasRegionInMarker'> {
   readonly reason: string;
 }
 
+export interface VmPlanRequest {
+  readonly role: string;
+  readonly count: number;
+  readonly size: MachineSize;
+  readonly host?: HostRef | undefined;
+  readonly vm: VmRequest;
+}
+
 /** Throws what would make the first VM fail. */
 export async function planVms(
   options: FleetOptions,
   cache: RecordCache,
-  { role, count, size, host, vm }: VmsRequest,
+  { role, count, size, host, vm }: VmPlanRequest,
 ): Promise<readonly PlannedVm[]> {
   const context = await readContext(options, cache);
   const machine = (): Machine => ({
@@ -53,7 +60,7 @@ export async function planVms(
   ]);
   const planned = new PlannedVms();
   return machines.map((one) => {
-    const decided = decideVm(context, one, pool, planned);
+    const decided = decideVm(context, one, { pool, planned });
     if ('code' in decided) throw refusalError(decided);
     planned.add(one, decided);
     const { where, vmId, name, addresses } = decided;

@@ -4,6 +4,7 @@ import { aPoolConfig } from '../../config/types/testing/sample-pool.ts';
 import type { Host } from '../../model/host.ts';
 import type {
   FleetSettings,
+  ImageSettings,
   PoolSettings,
   RegionSettings,
   SourceSettings,
@@ -15,13 +16,14 @@ export const CLUSTER = 'c0ffee00-0000-4000-8000-000000000001';
 export const REGION = 'memory';
 export const IMAGE_SHA = 'ab'.repeat(32);
 
-export const IMAGE_SOURCE: SourceSettings = {
-  kind: 'image',
+const IMAGE: ImageSettings = {
   url: 'https://images.example/noble-with-agent.img',
   format: 'qcow2',
   checksum: { algorithm: 'sha256', hex: IMAGE_SHA },
   verifyCertificates: true,
 };
+
+export const IMAGE_SOURCE: SourceSettings = { kind: 'image', ...IMAGE };
 
 export function templateSource(clone: 'full' | 'linked' = 'full'): SourceSettings {
   return { kind: 'template', id: undefined, idByHost: {}, name: 'base', clone };
@@ -131,7 +133,6 @@ export function someSettings(
 
 /** Hand-made VMs from image `noble` or template `base`. */
 export function someVms(overrides: Partial<PoolSettings> = {}): FleetSettings['vms'] {
-  const { kind: _, ...image } = IMAGE_SOURCE as Extract<SourceSettings, { kind: 'image' }>;
   const pool = aPool();
   return {
     base: {
@@ -143,7 +144,7 @@ export function someVms(overrides: Partial<PoolSettings> = {}): FleetSettings['v
       placement: { ...pool.placement, strategy: 'least-vms' },
       ...overrides,
     },
-    images: { noble: image },
+    images: { noble: IMAGE },
     templates: { base: { id: undefined, idByHost: {}, name: 'base' } },
   };
 }
