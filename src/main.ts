@@ -16,7 +16,7 @@ import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './confi
 import type { ProbeOptions } from './doctor/index.ts';
 import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
 import type { ConnectionSource, OpenTransport, SecretReader } from './kubernetes/index.ts';
-import { InvalidConfig, StoreUnusable, UnsupportedVersion } from './ports/errors.ts';
+import { InvalidConfig, StoreUnusable, Unreachable, UnsupportedVersion } from './ports/errors.ts';
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
@@ -28,12 +28,16 @@ import type {
 } from './serve/index.ts';
 import type { ConnectedCluster, ConnectOptions, OpenedStore, Telemetry } from './setup/index.ts';
 import type { OpenConnection } from './sim/proxmox/index.ts';
+import type { SshLogin } from './ssh/index.ts';
 import {
   abortOnSignals,
+  ask,
   fencedTransport,
   ignoreClosedPipes,
   openHttpTransport,
+  openSocket,
   readUrl,
+  runInteractive,
   runProgram,
   startThread,
   systemClock,
@@ -398,6 +402,39 @@ async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEn
   };
 }
 
+const checkSshLogin: CliContext['adapters']['checkSshLogin'] = async (
+  { host, user, privateKeyPath },
+  call,
+) => {
+  const { openSshShell } = await import('./ssh/index.ts');
+  const login: SshLogin =
+    privateKeyPath === undefined
+      ? { kind: 'agent', socketPath: process.env['SSH_AUTH_SOCK'] ?? '' }
+      : { kind: 'key', path: privateKeyPath, readKey: () => readFile(privateKeyPath, 'utf8') };
+  const shell = openSshShell({
+    host,
+    port: 22,
+    user,
+    login,
+    // The VM has just made its key. Nothing is sent that is secret.
+    trust: {
+      kind: 'known-hosts',
+      path: '(none)',
+      read: () => Promise.resolve(undefined),
+      firstUse: { confirm: () => Promise.resolve(true), append: () => Promise.resolve() },
+    },
+    openSocket,
+    clock: systemClock,
+  });
+  try {
+    const { output, exitCode } = await shell.run({ command: 'echo ok', ...call });
+    if (exitCode === 0 && output.trim() === 'ok') return;
+    throw new Unreachable('SSH_UNREACHABLE', `'echo ok' answers ${JSON.stringify(output.trim())}`);
+  } finally {
+    await shell.close();
+  }
+};
+
 function createContext(): CliContext {
   return {
     out: (text) => void process.stdout.write(text),
@@ -416,6 +453,9 @@ function createContext(): CliContext {
     adapters: {
       startProxmoxSim,
       startKubernetesSim,
+      checkSshLogin,
+      runInteractive,
+      ask,
       connectProxmox,
       connectKubernetes,
       inspectProxmox,

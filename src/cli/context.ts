@@ -44,7 +44,26 @@ export interface RunningKubernetesSim {
   close(): Promise<void>;
 }
 
+export interface SshTarget {
+  readonly host: string;
+  readonly user: string;
+  /** Absent: the keys of the SSH agent. */
+  readonly privateKeyPath?: string | undefined;
+}
+
 export interface CliAdapters extends ServeAdapters, DoctorAdapters {
+  /**
+   * Logs in, runs `echo ok` and checks the answer. Accepts any host key: the VM is new. Rejects with Unreachable, TimedOut
+   * or Unauthorized while that is not possible.
+   */
+  checkSshLogin(
+    target: SshTarget,
+    options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  ): Promise<void>;
+  /** Runs a program on this terminal; its exit code. Undefined when it is not installed. */
+  runInteractive(command: string, args: readonly string[]): Promise<number | undefined>;
+  /** The answer of a person; undefined without a terminal. */
+  ask(question: string): Promise<string | undefined>;
   /** InvalidConfig with every problem of the description file; InvalidRequest when it cannot listen. */
   startProxmoxSim(options: ProxmoxSimOptions): Promise<RunningSim>;
   /** InvalidRequest when it cannot listen. */

@@ -3,6 +3,7 @@
 import { CommanderError } from 'commander';
 import { asPvescalerError, type PvescalerError } from '../ports/errors.ts';
 import type { CliContext } from './context.ts';
+import { wantsJson } from './output-option.ts';
 import { buildProgram } from './program.ts';
 
 export type { CliContext, KubernetesSimOptions, ProxmoxSimOptions } from './context.ts';
@@ -33,7 +34,7 @@ interface Invocation {
 
 /** Returns the exit code. */
 function reportError(error: PvescalerError, { args, context }: Invocation): number {
-  if (args.includes('--json')) {
+  if (wantsJson(args)) {
     const { code, hint, message, facts } = error;
     context.err(
       `${JSON.stringify({ error: { class: error.class, code, message, hint, facts } })}\n`,

@@ -2,7 +2,9 @@
 import type { Command } from 'commander';
 import { formatAge } from '../model/format-text.ts';
 import { addressesOf, type Machine } from '../model/machine.ts';
+import { roleOf } from '../model/role.ts';
 import type { JournalRecord } from '../ports/journal.ts';
+import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { findMachine } from './find-machine.ts';
@@ -25,26 +27,32 @@ export function addMachineShow(parent: Command, host: CommandHost): void {
         access: 'read',
         use: async (open) => {
           const machine = await findMachine(open, text);
-          const journal = await open.store.journal.read({
-            machine: machine.id,
-            limit: MAX_ENTRIES,
-          });
-          host.context.out(
-            options.json === true
-              ? `${JSON.stringify({ machine, journal }, null, 2)}\n`
-              : render(machine, journal, host.context.clock.now()),
-          );
+          await showMachine(host, open, { machine, isJson: options.json === true });
         },
       }),
     );
 }
 
+export async function showMachine(
+  { context }: CommandHost,
+  { store }: OpenFleet,
+  { machine, isJson }: { readonly machine: Machine; readonly isJson: boolean },
+): Promise<void> {
+  const journal = await store.journal.read({ machine: machine.id, limit: MAX_ENTRIES });
+  context.out(
+    isJson
+      ? `${JSON.stringify({ machine, journal }, null, 2)}\n`
+      : render(machine, journal, context.clock.now()),
+  );
+}
+
 function render(machine: Machine, journal: readonly JournalRecord[], now: number): string {
   const { placement, failure, deletionReason } = machine;
+  const role = roleOf(machine.pool);
   const fields: (readonly [string, string | undefined])[] = [
     ['id', machine.id],
     ['name', placement?.name],
-    ['pool', machine.pool],
+    [role === undefined ? 'pool' : 'role', role ?? machine.pool],
     ['phase', machine.phase],
     [
       'since',

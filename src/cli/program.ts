@@ -27,6 +27,7 @@ import { addSimKubernetes } from './sim-kubernetes.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
+import { addVm } from './vm.ts';
 
 export function buildProgram(context: CliContext, exitWith: (code: number) => void): Command {
   const host: CommandHost = { context, exitWith };
@@ -62,6 +63,7 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
   const machine = program.command('machine').description('show or delete machines');
   addMachineShow(machine, host);
   addMachineDelete(machine, host);
+  addVm(program, host);
   addPlan(program, host);
   addExplain(program, host);
   addReplay(program, host);

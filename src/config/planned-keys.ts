@@ -25,8 +25,6 @@ export const PLANNED_KEYS: readonly PlannedRow[] = [
     prefix: ['templates', '*', key],
     feature: TEMPLATE_BUILD,
   })),
-  { prefix: ['ssh', 'privateKeyFile'], feature: 'creating single VMs' },
-  { prefix: ['readiness'], feature: 'creating single VMs' },
 ];
 
 /** The planned keys that this config sets. Takes the tree before defaults. */

@@ -23,6 +23,7 @@ import {
   type VmDecisionRequest,
 } from './recovery/decide-vm.ts';
 import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
+import { type PlannedVm, planVms, type VmPlanRequest } from './recovery/plan-vms.ts';
 import { readCapacity } from './recovery/read-capacity.ts';
 import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';
 import { readMemberHealth } from './requests/member-health.ts';
@@ -48,6 +49,8 @@ export interface Fleet extends FleetClient {
   orphans(): Promise<readonly Orphan[]>;
   /** Reads the VM and judges a person's decision about it; throws when it would be refused. Changes nothing. */
   planVmDecision(request: VmDecisionRequest): Promise<VmDecision>;
+  /** Where these VMs would be created now; throws what would make one fail. Changes nothing. */
+  planVms(request: VmPlanRequest): Promise<readonly PlannedVm[]>;
   /** Requests the decision; the driver carries it out. Returns the id of the intent. */
   requestVmDecision(decision: VmDecision): Promise<string>;
   /** One pass, and every machine that is due, under a lease that the caller holds. */
@@ -91,6 +94,7 @@ export function createFleet(options: FleetOptions): Fleet {
     status: (statusOptions) => readStatus(options, cache, statusOptions),
     orphans: () => listOrphans(options, cache),
     planVmDecision: (request) => planVmDecision(options, cache, request),
+    planVms: (request) => planVms(options, cache, request),
     requestVmDecision: (decision) => requestVmDecision(options, cache, decision),
     reconcileOnce: async (lease, { signal } = {}) => {
       // A wall clock that is set back must not prolong the lease.

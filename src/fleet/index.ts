@@ -20,6 +20,8 @@ export type {
   RegionSettings,
   SeedSettings,
   SourceSettings,
+  TemplateSettings,
+  VmSettings,
 } from './context/settings.ts';
 export { MinimumDelay } from './driver/minimum-delay.ts';
 export type { PassReport } from './driver/reconcile-pass.ts';
@@ -28,12 +30,14 @@ export { createFleet, type Fleet } from './fleet.ts';
 export type { FleetView } from './records/record-cache.ts';
 export type { VmDecision, VmDecisionRequest } from './recovery/decide-vm.ts';
 export type { Orphan } from './recovery/list-orphans.ts';
+export type { PlannedVm } from './recovery/plan-vms.ts';
 export type {
   Accepted,
   DrainRequest,
   DrainSettings,
   RequestReason,
   ScaleReason,
+  VmsRequest,
 } from './requests/fleet-client.ts';
 export {
   createFleetClient,

@@ -3,12 +3,14 @@
 // carries it out. The intent contains the machine ids, so that carrying it out twice creates nothing twice.
 
 import type { HostRef, MachineId, MachineSize } from './machine.ts';
+import type { VmRequest } from './role.ts';
 
 /** Requester of the standalone autoscaler. Its drains are simulated again before the first eviction. */
 export const AUTOSCALER = 'autoscaler';
 
 interface IntentCommon {
   readonly id: string;
+  /** Name of the pool; `role:<role>` for hand-made VMs. */
   readonly pool: string;
   readonly requestedAt: number;
   /** The requester: `cluster-autoscaler`, `autoscaler`, `cli`, `minimum`. */
@@ -25,6 +27,8 @@ export interface CreateIntent extends IntentCommon {
   readonly size: MachineSize;
   /** The only host that the machines may be placed on; absent: any host of the pool. */
   readonly host?: HostRef;
+  /** For hand-made VMs. */
+  readonly vm?: VmRequest;
 }
 
 export interface DeleteIntent extends IntentCommon {

@@ -2,6 +2,7 @@
 // A machine is one VM that is, or is becoming, a node. This file defines its phases, the transitions between
 // them and the record that survives a crash. Only the fleet writes machine records.
 import { accepted, type Parsed, refused } from './parsed.ts';
+import type { VmRequest } from './role.ts';
 
 export const PHASES = [
   'requested', // requested; nothing is decided, nothing exists
@@ -130,7 +131,10 @@ export interface MachineFailure {
 
 export interface Machine {
   readonly id: MachineId;
+  /** Name of its pool; `role:<role>` of a hand-made VM. */
   readonly pool: string;
+  /** What a person asked for. Absent for machines of pools, and for hand-made VMs adopted from Proxmox. */
+  readonly vm?: VmRequest;
   readonly phase: Phase;
   /** Wall clock of the last transition. */
   readonly phaseSince: number;

@@ -2,7 +2,8 @@
 // The marker in a VM's description proves ownership and contains everything needed to adopt a running machine
 // after the database was lost. It is one line; people may write other text around it:
 //
-//   pvescaler/v1 cluster=<uid> region=<name> pool=<name> machine=<uuid> vmid=<n> created=<seconds> [address=<cidr>]… [ready=<seconds>] [deleting=<seconds>]
+//   pvescaler/v1 cluster=<uid> region=<name> pool=<name>|role=<role> machine=<uuid> vmid=<n> created=<seconds> [address=<cidr>]… [ready=<seconds>] [deleting=<seconds>]
+//     [template=<name> version=<n>]
 //
 // A VM is ours only if the marker's vmid equals the VM's id: clones, copies and restored backups inherit the
 // text but have another id. Its region must be the one in which the VM was found: a VM that was restored or migrated
@@ -11,12 +12,14 @@
 import { type MachineId, parseMachineId } from './machine.ts';
 import { parsePoolName } from './names.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
+import { roleGroup, roleOf, type TemplateVersion } from './role.ts';
 
 export interface Marker {
   /** UID of the kube-system namespace, or a generated id; never the cluster's name. */
   readonly cluster: string;
   /** Name of the region in the config. Absent in markers of earlier versions. */
   readonly region?: string;
+  /** Name of the pool; `role:<role>` of a hand-made VM, whose marker has a role instead. */
   readonly pool: string;
   readonly machine: MachineId;
   readonly vmId: number;
@@ -28,6 +31,8 @@ export interface Marker {
   readonly readySinceSeconds?: number;
   /** When its deletion began (seconds). A crash or a lost database never makes it live again. */
   readonly deletingSinceSeconds?: number;
+  /** The template that the VM is, or becomes. */
+  readonly template?: TemplateVersion;
   /** Keys that a newer version added. This version keeps them when it rewrites the line. */
   readonly unknown?: readonly (readonly [string, string])[];
 }
@@ -48,16 +53,32 @@ export function formatMarker(marker: Marker): string {
   const fields: (readonly [string, string])[] = [
     ['cluster', marker.cluster],
     ...(marker.region === undefined ? [] : [['region', marker.region] as const]),
-    ['pool', marker.pool],
+    groupField(marker.pool),
     ['machine', marker.machine],
     ['vmid', String(marker.vmId)],
     ['created', String(marker.createdAtSeconds)],
     ...marker.addresses.map((address) => ['address', address] as const),
     ...sinceField('ready', marker.readySinceSeconds),
     ...sinceField('deleting', marker.deletingSinceSeconds),
+    ...templateFields(marker.template),
     ...(marker.unknown ?? []),
   ];
   return [PREFIX, ...fields.map(([key, value]) => `${key}=${value}`)].join(' ');
+}
+
+function groupField(pool: string): readonly [string, string] {
+  const role = roleOf(pool);
+  return role === undefined ? ['pool', pool] : ['role', role];
+}
+
+function templateFields(
+  template: TemplateVersion | undefined,
+): readonly (readonly [string, string])[] {
+  if (template === undefined) return [];
+  return [
+    ['template', template.name],
+    ['version', String(template.version)],
+  ];
 }
 
 function sinceField(
@@ -140,7 +161,19 @@ export function readMarker(description: string | undefined): MarkerReading {
     : { kind: 'damaged', problem: marker.problem };
 }
 
-const SINGLE = ['cluster', 'region', 'pool', 'machine', 'vmid', 'created', 'ready', 'deleting'];
+const SINGLE = [
+  'cluster',
+  'region',
+  'pool',
+  'role',
+  'machine',
+  'vmid',
+  'created',
+  'ready',
+  'deleting',
+  'template',
+  'version',
+];
 
 function parseFields(text: string): Parsed<Marker> {
   const single = new Map<string, string>();
@@ -164,8 +197,8 @@ type Extras = Pick<Marker, 'addresses' | 'unknown'>;
 function buildMarker(fields: ReadonlyMap<string, string>, extras: Extras): Parsed<Marker> {
   const cluster = fields.get('cluster') ?? '';
   if (!CLUSTER.test(cluster)) return refused('marker has no valid cluster');
-  const pool = parsePoolName(fields.get('pool') ?? '');
-  if (!pool.ok) return refused(`marker's pool ${pool.problem}`);
+  const group = readGroup(fields);
+  if (!group.ok) return group;
   const machine = parseMachineId(fields.get('machine') ?? '');
   if (!machine.ok) return refused(`marker's machine ${machine.problem}`);
   const numbers = readNumbers(fields);
@@ -174,11 +207,28 @@ function buildMarker(fields: ReadonlyMap<string, string>, extras: Extras): Parse
   return accepted({
     cluster,
     ...(region !== undefined && { region }),
-    pool: pool.value,
+    pool: group.value,
     machine: machine.value,
     ...numbers.value,
+    ...readTemplate(fields),
     ...extras,
   });
+}
+
+function readGroup(fields: ReadonlyMap<string, string>): Parsed<string> {
+  const role = fields.get('role');
+  const pool = fields.get('pool');
+  if (role !== undefined && pool !== undefined) return refused('marker has a pool and a role');
+  const kind = role === undefined ? 'pool' : 'role';
+  const name = parsePoolName(role ?? pool ?? '');
+  if (!name.ok) return refused(`marker's ${kind} ${name.problem}`);
+  return accepted(role === undefined ? name.value : roleGroup(name.value));
+}
+
+function readTemplate(fields: ReadonlyMap<string, string>): Pick<Marker, 'template'> {
+  const name = fields.get('template');
+  const version = readWholeNumber(fields.get('version'));
+  return name === undefined || version === undefined ? {} : { template: { name, version } };
 }
 
 type Since = Pick<Marker, 'readySinceSeconds' | 'deletingSinceSeconds'>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that Kubernetes defines by DNS rules (RFC 1123, lower case).
 import { accepted, type Parsed, refused } from './parsed.ts';
+import { roleOf } from './role.ts';
 
 const MAX_LABEL_LENGTH = 63;
 const MAX_SUBDOMAIN_LENGTH = 253;
@@ -52,6 +53,12 @@ export function parsePoolName(text: string): Parsed<string> {
 /** The tag that groups a pool's VMs in the Proxmox UI. Copies inherit it, so it never proves ownership. */
 export function poolTag(pool: string): string {
   return `ca-group-${pool}`;
+}
+
+/** The same for hand-made VMs: `role-<role>`. */
+export function groupTag(group: string): string {
+  const role = roleOf(group);
+  return role === undefined ? poolTag(group) : `role-${role}`;
 }
 
 /** The node group of one size of a pool's list. */

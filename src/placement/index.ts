@@ -17,25 +17,27 @@ export {
 export { COOL_DOWN_MS } from './cool-down.ts';
 export {
   chooseHost,
+  comparePlaced,
   countFreeSlots,
   type FreeSlots,
   type HostHeadroom,
   listHeadrooms,
 } from './hosts/choose-host.ts';
-export type {
-  HostDecision,
-  HostFilter,
-  HostReason,
-  HostRefusal,
-  NotPlaced,
-  Placed,
-  PlacementRequest,
-  PlacementRules,
-  RefusalCode,
-  RefusalReason,
-  Source,
-  Strategy,
-  Template,
+export {
+  type HostDecision,
+  type HostFilter,
+  type HostReason,
+  type HostRefusal,
+  type NotPlaced,
+  type Placed,
+  type PlacementRequest,
+  type PlacementRules,
+  type RefusalCode,
+  type RefusalReason,
+  type Source,
+  STRATEGIES,
+  type Strategy,
+  type Template,
 } from './hosts/decision.ts';
 export {
   DISK_PENDING_PHASES,

@@ -15,6 +15,7 @@ export const ERROR_CLASSES = [
   'NotOwned',
   'Unreachable',
   'TimedOut',
+  'NotReady',
   'Undone',
   'InvalidConfig',
   'InvalidRequest',
@@ -91,6 +92,11 @@ export const ERROR_CODES = {
     class: 'NotFound',
     retry: 'never',
     hint: 'Run pvescaler machines to list the existing machines.',
+  }),
+  PROGRAM_NOT_FOUND: code({
+    class: 'NotFound',
+    retry: 'on-change',
+    hint: 'Install the program named in the message.',
   }),
   RECORD_NOT_FOUND: code({
     class: 'NotFound',
@@ -282,6 +288,12 @@ export const ERROR_CODES = {
     class: 'TimedOut',
     retry: 'backoff',
     hint: 'Check the join service in the guest: the VM runs, but its Node never appeared.',
+  }),
+
+  VM_NOT_READY: code({
+    class: 'NotReady',
+    retry: 'never',
+    hint: 'Look at the console of the VM with pvescaler vm console NAME; remove it with pvescaler vm delete NAME.',
   }),
 
   DRAIN_TIMED_OUT: code({

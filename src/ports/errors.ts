@@ -62,6 +62,7 @@ export class Unauthorized extends errorClass<'Unauthorized'>() {}
 export class NotOwned extends errorClass<'NotOwned'>() {}
 export class Unreachable extends errorClass<'Unreachable'>() {}
 export class TimedOut extends errorClass<'TimedOut'>() {}
+export class NotReady extends errorClass<'NotReady'>() {}
 export class Undone extends errorClass<'Undone'>() {}
 export class InvalidConfig extends errorClass<'InvalidConfig'>() {}
 export class InvalidRequest extends errorClass<'InvalidRequest'>() {}
@@ -116,6 +117,7 @@ const CLASSES: Readonly<
   NotOwned,
   Unreachable,
   TimedOut,
+  NotReady,
   Undone,
   InvalidConfig,
   InvalidRequest,

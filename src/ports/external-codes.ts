@@ -22,6 +22,8 @@ export const EXTERNAL_CODES: Readonly<Record<ErrorClass, ExternalCodes>> = {
   NotOwned: codes(9, 409, 8, 'NotOwned'),
   Unreachable: codes(14, 502, 9, 'Unreachable'),
   TimedOut: codes(4, 504, 10, 'TimedOut'),
+  /** The VM exists and runs, and is kept. */
+  NotReady: codes(4, 504, 16, 'NotReady'),
   /** What was begun was undone; everything is as it was before. */
   Undone: codes(9, 409, 15, 'Undone'),
   InvalidConfig: codes(9, 422, 3, 'InvalidConfig'),

@@ -36,6 +36,7 @@ import type {
   PoolPause,
   PoolState,
 } from '../model/pool.ts';
+import type { TemplateVersion, VmNetwork, VmRequest, VmSource } from '../model/role.ts';
 import { Bug } from './errors.ts';
 import {
   array,
@@ -69,6 +70,38 @@ const phase = oneOf<Phase>(PHASE_TRANSITIONS);
 
 const hostRef = object<HostRef>({ region: string, host: string });
 
+const vmRequest = object<VmRequest>({
+  from: unionByKind<VmSource>({
+    image: object<Extract<VmSource, { kind: 'image' }>>({
+      kind: oneOf<'image'>({ image: true }),
+      image: string,
+    }),
+    template: object<Extract<VmSource, { kind: 'template' }>>({
+      kind: oneOf<'template'>({ template: true }),
+      template: string,
+      clone: oneOf<'full' | 'linked'>({ full: true, linked: true }),
+    }),
+    netboot: object<Extract<VmSource, { kind: 'netboot' }>>({
+      kind: oneOf<'netboot'>({ netboot: true }),
+    }),
+  }),
+  regions: optional(array(string)),
+  vmId: optional(integer),
+  strategy: optional(string),
+  network: optional(
+    unionByKind<VmNetwork>({
+      dhcp: object<Extract<VmNetwork, { kind: 'dhcp' }>>({ kind: oneOf<'dhcp'>({ dhcp: true }) }),
+      static: object<Extract<VmNetwork, { kind: 'static' }>>({
+        kind: oneOf<'static'>({ static: true }),
+        address: string,
+        gateway: optional(string),
+        dns: array(string),
+      }),
+    }),
+  ),
+  template: optional(object<TemplateVersion>({ name: string, version: integer })),
+});
+
 const intentCommon = {
   id: string,
   pool: string,
@@ -93,6 +126,7 @@ const intent = unionByKind<Intent>({
     kind: oneOf<'create'>({ create: true }),
     size,
     host: optional(hostRef),
+    vm: optional(vmRequest),
   }),
   resume: object<ResumeIntent>({ ...intentCommon, kind: oneOf<'resume'>({ resume: true }) }),
   delete: object<DeleteIntent>({ ...intentCommon, kind: oneOf<'delete'>({ delete: true }) }),
@@ -114,6 +148,7 @@ const intent = unionByKind<Intent>({
 const machine = object<Machine>({
   id: machineId,
   pool: string,
+  vm: optional(vmRequest),
   phase,
   phaseSince: number,
   phaseTimes: optional(dictionary(number)),

@@ -7,6 +7,7 @@ import type {
   JoinSettings,
   SeedSettings,
   SourceSettings,
+  VmSettings,
 } from '../fleet/index.ts';
 import { Bug } from '../ports/errors.ts';
 import type { JoinsByKind } from './join-settings.ts';
@@ -43,6 +44,7 @@ export function fleetSettings(config: Config, resolved: ResolvedSettings): Fleet
         },
       ]),
     ),
+    vms: vmSettings(config, resolved),
     backoff: config.guards.backoff,
     lostAfterMs: config.cleanup.lostAfterMs,
     nodeLostAfterMs: config.cleanup.lostAfterMs,
@@ -78,6 +80,37 @@ function maxRequestMs({ regions }: Config): number {
   return Math.max(0, ...Object.values(regions).map((region) => region.requestTimeoutMs)) + 1_000;
 }
 
+/** A person waits for a hand-made VM and decides what is to become of it: no timeout deletes it. */
+function vmSettings(config: Config, resolved: ResolvedSettings): VmSettings {
+  const { vms, images, templates } = config;
+  return {
+    base: {
+      ...vms,
+      provisionTimeoutMs: Number.POSITIVE_INFINITY,
+      source: { kind: 'netboot' },
+      seed: seedOf(vms, config, resolved),
+    },
+    images: mapValues(images, (image) => imageSettings(image, resolved)),
+    templates: mapValues(templates, ({ id, idByHost, name }) => ({ id, idByHost, name })),
+  };
+}
+
+function mapValues<From, To>(record: Readonly<Record<string, From>>, change: (value: From) => To) {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
+}
+
+function imageSettings(image: ImageConfig, resolved: ResolvedSettings): ImageSettings {
+  const { url, format, verifyCertificates, checksum, checksumUrl } = image;
+  const isListed = checksum === undefined && checksumUrl !== undefined;
+  return {
+    url,
+    format,
+    verifyCertificates,
+    checksum,
+    ...(isListed && { readChecksum: () => resolved.readChecksum(image) }),
+  };
+}
+
 function resolveSource(
   { name, from }: PoolConfig,
   config: Config,
@@ -88,17 +121,7 @@ function resolveSource(
     const image = config.images[from.image];
     if (image === undefined)
       throw new Bug('BUG', `pool ${name}: image ${from.image} is not in the checked config`);
-    const { url, format, verifyCertificates } = image;
-    const { checksum, checksumUrl } = image;
-    const isListed = checksum === undefined && checksumUrl !== undefined;
-    return {
-      kind: 'image',
-      url,
-      format,
-      verifyCertificates,
-      checksum,
-      ...(isListed && { readChecksum: () => resolved.readChecksum(image) }),
-    };
+    return { kind: 'image', ...imageSettings(image, resolved) };
   }
   const template = config.templates[from.template];
   if (template === undefined)
@@ -121,7 +144,10 @@ function resolveSeed(
   config: Config,
   resolved: ResolvedSettings,
 ): SeedSettings | undefined {
-  if (pool.from.kind === 'netboot') return undefined;
+  return pool.from.kind === 'netboot' ? undefined : seedOf(pool, config, resolved);
+}
+
+function seedOf(pool: PoolConfig, config: Config, resolved: ResolvedSettings): SeedSettings {
   const { groupLabel, taints, architecture, gpu } = pool;
   const labels = gpu === undefined ? pool.labels : { [config.gpu.label]: gpu.type, ...pool.labels };
   return {

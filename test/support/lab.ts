@@ -13,7 +13,7 @@ import { aFolder, commandLine, pvescaler } from './pvescaler.ts';
 const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
 const SECRET = '00000000-0000-4000-8000-000000000001';
 
-const clusterOf = (privileges: readonly string[] | undefined) => `
+const clusterOf = ({ privileges, behaviour }: LabOptions) => `
 version: "9.2"
 name: sim
 hosts:
@@ -30,6 +30,7 @@ ${privileges === undefined ? '' : `roles: [{ id: Limited, privs: [${privileges.j
 acl: [{ path: /, role: ${privileges === undefined ? 'Administrator' : 'Limited'}, user: scaler@pve }]
 urls:
   - { url: https://images.example/noble-with-agent.img, size: 600MiB, virtualSize: 3584MiB, checksums: { sha256: ${SHA256} } }
+${behaviour === undefined ? '' : `guests: [{ match: "*", behaviour: ${behaviour} }]`}
 `;
 
 export interface LabOptions {
@@ -39,6 +40,8 @@ export interface LabOptions {
   /** Join recipe of the pool; default none. */
   readonly join?: string;
   readonly labels?: string;
+  /** Of all guests, as in the description of a simulated cluster. */
+  readonly behaviour?: string;
   /** What the token may do on all paths; default everything. */
   readonly privileges?: readonly string[];
 }
@@ -86,7 +89,7 @@ export function start(args: readonly string[]): ChildProcess {
 
 export async function aLab(options: LabOptions = {}) {
   const folder = aFolder();
-  writeFileSync(join(folder, 'cluster.yaml'), clusterOf(options.privileges));
+  writeFileSync(join(folder, 'cluster.yaml'), clusterOf(options));
   writeFileSync(join(folder, 'token'), `${SECRET}\n`, { mode: 0o600 });
   const sim = start(
     `sim proxmox --cluster ${folder}/cluster.yaml --listen 127.0.0.1:0 --tls --speed 200 --json`.split(

@@ -7,7 +7,7 @@ import type { ConfigFile } from '../schema/index.ts';
 import { checkAddresses } from './addresses.ts';
 import type { CheckContext } from './check-context.ts';
 import { checkJoin } from './join.ts';
-import { checkPools } from './pools.ts';
+import { checkPools, checkSourceReference } from './pools.ts';
 import { checkRegions } from './regions.ts';
 import { checkServers } from './servers.ts';
 import { checkSources } from './sources.ts';
@@ -24,6 +24,7 @@ export function checkFile(file: ConfigFile, scope: CheckContext): readonly Findi
     ...checkSources(file, scope),
     ...checkJoin(file),
     ...checkPools(file, scope),
+    ...checkSourceReference(['vms'], file.vms, scope),
     ...checkAddresses(file),
   ];
 }

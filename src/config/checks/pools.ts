@@ -79,9 +79,9 @@ function checkReferences(
   return [...regions, ...sizes, ...checkSourceReference(path, pool, scope)];
 }
 
-function checkSourceReference(
+export function checkSourceReference(
   path: ConfigPath,
-  { from }: PoolFile,
+  { from }: Pick<PoolFile, 'from'>,
   scope: CheckContext,
 ): readonly Finding[] {
   if (from === undefined || 'netboot' in from) return [];

@@ -16,6 +16,7 @@ import { buildPool } from './pool.ts';
 import { buildRegion } from './region.ts';
 import { type Folders, resolvePath } from './resolve-path.ts';
 import { buildImage, buildSize, buildTemplate } from './sources.ts';
+import { buildVms, vmSizeFiles } from './vms.ts';
 
 type DeepReadonly<T> = T extends (infer Item)[]
   ? readonly DeepReadonly<Item>[]
@@ -57,6 +58,7 @@ function build(file: ConfigFile, context: BuildContext) {
     images: mapValues(file.images, (image, name) => buildImage(name, image)),
     templates: mapValues(file.templates, (template, name) => buildTemplate(name, template)),
     sizes: mapValues(file.sizes, buildSize),
+    vms: { ...buildVms(file), sizesByName: mapValues(vmSizeFiles(file), buildSize) },
     ssh: {
       user: file.ssh.user,
       publicKeys: file.ssh.publicKeys.map((line) => line.trim()),
@@ -65,7 +67,6 @@ function build(file: ConfigFile, context: BuildContext) {
     },
     readiness: {
       timeoutMs: toMs(file.readiness.timeout),
-      agentIntervalMs: toMs(file.readiness.agentInterval),
       sshIntervalMs: toMs(file.readiness.sshInterval),
     },
     join: buildJoin(file.join, context),

@@ -11,6 +11,7 @@ export function applyDependentDefaults(file: ConfigFile): ConfigFile {
       Object.entries(file.proxmox).map(([name, region]) => [name, applyRegionDefaults(region)]),
     ),
     pools: file.pools.map((pool) => applyPoolDefaults(pool, file)),
+    vms: { ...file.vms, from: file.vms.from ?? findOnlySource(file) },
   };
 }
 

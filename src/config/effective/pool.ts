@@ -19,7 +19,7 @@ export function buildPool(pool: PoolFile, file: ConfigFile) {
   return {
     ...rest,
     regions: pool.regions ?? [],
-    from: buildSource(pool),
+    from: requireSource(pool),
     join,
     /** True when its machines become Nodes. */
     joins: join !== 'none',
@@ -68,8 +68,12 @@ function findZone({ placement, labels }: PoolFile): string | undefined {
   return labels['topology.kubernetes.io/zone'] ?? (allow.length === 1 ? allow[0] : undefined);
 }
 
-function buildSource({ from }: PoolFile) {
+function requireSource({ from }: PoolFile) {
   if (from === undefined) throw new Bug('BUG', 'a pool without a source passed validation');
+  return buildSource(from);
+}
+
+export function buildSource(from: NonNullable<PoolFile['from']>) {
   if ('image' in from) return { kind: 'image' as const, image: from.image };
   if ('template' in from) {
     return { kind: 'template' as const, template: from.template, clone: from.clone };

@@ -553,8 +553,6 @@ describe('the effective config', () => {
     ],
     ['templates: { base: { name: base, id: 9000 } }\n', []],
     ['ssh: { user: me, publicKeyFiles: [a.pub] }\n', []],
-    ['ssh: { user: me, privateKeyFile: key }\n', ['ssh.privateKeyFile']],
-    ['readiness: { timeout: 60s }\n', ['readiness']],
   ])('reports of %j the keys without effect: %j', (text, expected) => {
     expect(plannedIn(text)).toEqual(expected);
   });

@@ -24,6 +24,7 @@ import {
   sizeSchema,
   templateSchema,
 } from './sources.ts';
+import { vmsSchema } from './vms.ts';
 
 export const API_VERSION = 'pvescaler.dev/v1alpha1';
 
@@ -54,6 +55,7 @@ export const configSchema = z.strictObject({
   sizes: key(z.record(entryName(), sizeSchema).prefault({}), 'Named sizes.', {
     replaces: { 'vm-plan': 'vm_sizes' },
   }),
+  vms: key(vmsSchema, 'VMs created by hand with `pvescaler vm create`.'),
   ssh: key(guestSshSchema, 'SSH access to machines.'),
   readiness: key(readinessSchema, 'When a single VM counts as ready.'),
   join: key(joinSchema, 'How machines become nodes.', { replaces: { externalgrpc: 'k3s' } }),

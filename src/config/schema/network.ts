@@ -6,7 +6,7 @@ import { wholeNumber } from './amount-leaves.ts';
 import { form, key, section } from './key.ts';
 import { bridge, dnsName } from './name-leaves.ts';
 
-const interfaceSchema = z.strictObject({
+export const interfaceSchema = z.strictObject({
   model: key(
     z.enum(['virtio', 'e1000', 'e1000e', 'rtl8139', 'vmxnet3']).prefault('virtio'),
     'Network card model.',

@@ -56,39 +56,45 @@ export const namesSchema = section({
   ),
 });
 
-export const placementSchema = section({
-  strategy: key(
-    z.enum(['spread', 'pack', 'most-free', 'least-vms']).prefault('spread'),
-    'Which host gets the next machine: the host with the fewest machines of this pool, the fullest host that fits, the host with the most free memory, or the host with the fewest VMs.',
-    { note: 'VM creation plan: fewest VMs; KubeNodeSmith: random' },
-  ),
-  hosts: key(
-    section({
-      allow: key(
-        z.array(proxmoxHost()).prefault([]),
-        'Hosts that this pool may use; empty means all hosts of the region.',
-      ),
-      deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts that this pool must not use.'),
-    }),
-    'Restricts the hosts of the region for this pool.',
-  ),
-  cpuOvercommit: key(
-    z.number().min(0.1).max(100).prefault(2),
-    'Maximum vCPUs allocated per CPU of the host.',
-  ),
-  memoryOvercommit: key(
-    z.number().min(0.1).max(10).prefault(1),
-    'Maximum memory allocated, as a multiple of the memory of the host.',
-  ),
-  memoryReserve: key(
-    bytes().prefault('2Gi'),
-    'Memory of each host that is never allocated to machines.',
-  ),
-  zoneOnMigration: key(
-    z.enum(['update', 'report']).prefault('report'),
-    "What happens to a Node's zone label, which is the host, when Proxmox has moved its VM: it is changed, or only reported in the journal. No effect if the pool sets the label itself. A kubelet restores the old zone when it restarts; it is then changed again.",
-  ),
-});
+const STRATEGIES = ['spread', 'pack', 'most-free', 'least-vms'] as const;
+
+export const placementSchema = placementSchemaWith('spread');
+
+export function placementSchemaWith(strategy: (typeof STRATEGIES)[number]) {
+  return section({
+    strategy: key(
+      z.enum(STRATEGIES).prefault(strategy),
+      'Which host gets the next machine: the host with the fewest machines of this pool, the fullest host that fits, the host with the most free memory, or the host with the fewest VMs.',
+      { note: 'VM creation plan: fewest VMs; KubeNodeSmith: random' },
+    ),
+    hosts: key(
+      section({
+        allow: key(
+          z.array(proxmoxHost()).prefault([]),
+          'Hosts that this pool may use; empty means all hosts of the region.',
+        ),
+        deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts that this pool must not use.'),
+      }),
+      'Restricts the hosts of the region for this pool.',
+    ),
+    cpuOvercommit: key(
+      z.number().min(0.1).max(100).prefault(2),
+      'Maximum vCPUs allocated per CPU of the host.',
+    ),
+    memoryOvercommit: key(
+      z.number().min(0.1).max(10).prefault(1),
+      'Maximum memory allocated, as a multiple of the memory of the host.',
+    ),
+    memoryReserve: key(
+      bytes().prefault('2Gi'),
+      'Memory of each host that is never allocated to machines.',
+    ),
+    zoneOnMigration: key(
+      z.enum(['update', 'report']).prefault('report'),
+      "What happens to a Node's zone label, which is the host, when Proxmox has moved its VM: it is changed, or only reported in the journal. No effect if the pool sets the label itself. A kubelet restores the old zone when it restarts; it is then changed again.",
+    ),
+  });
+}
 
 export const diskSchema = section({
   storage: key(storageId().optional(), 'Storage for the disks of this pool.', {

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { checkTaint, parseTaint } from '../../model/taints.ts';
 import { bytes, countAmount, duration, wholeNumber } from './amount-leaves.ts';
 import { JOIN_KINDS } from './join.ts';
-import { form, key, section } from './key.ts';
+import { key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
 import { extendedResource, labelKey, labelValue, nonEmptyText, poolName } from './name-leaves.ts';
 import { networkSchema } from './network.ts';
@@ -24,44 +24,8 @@ import {
   schedulesSchema,
 } from './pool-scaling.ts';
 import { poolSizeSchema } from './pool-size.ts';
+import { fromSchema } from './source-choice.ts';
 import { vmOptionsSchema } from './vm-options.ts';
-
-const fromSchema = z
-  .union([
-    form(
-      z.strictObject({
-        image: key(
-          nonEmptyText(),
-          'Name of an image in `images`, imported into each new VM. Requires Proxmox VE 8.4.',
-        ),
-      }),
-    ),
-    form(
-      z.strictObject({
-        template: key(nonEmptyText(), 'Name of a template in `templates`, cloned for each new VM.'),
-        clone: key(
-          z.enum(['full', 'linked']).prefault('full'),
-          'Full copy of the template disk, or a linked clone that depends on the template.',
-          {
-            note: 'the VM creation plan used full clones, proxmox-autoscaler linked clones',
-          },
-        ),
-      }),
-    ),
-    form(
-      z.strictObject({
-        netboot: key(
-          z.strictObject({}),
-          'Boot an empty disk from the network. The booted system must join the cluster itself.',
-          {
-            replaces: { kubenodesmith: 'vmOptions boot' },
-          },
-        ),
-      }),
-    ),
-  ])
-  .optional()
-  .meta({ 'x-forms': 'a mapping with one of image, template or netboot' });
 
 const taintSchema = z
   .union([

@@ -140,10 +140,6 @@ export const readinessSchema = section({
   timeout: key(duration({ min: '1s' }).prefault('300s'), 'Maximum time to wait for a new VM.', {
     replaces: { 'vm-plan': 'readiness_check.timeout_seconds' },
   }),
-  agentInterval: key(
-    duration({ min: '1s' }).prefault('15s'),
-    'Interval between two calls to the guest agent.',
-  ),
   sshInterval: key(duration({ min: '1s' }).prefault('10s'), 'Interval between two SSH attempts.', {
     replaces: { 'vm-plan': 'readiness_check.ssh_check_interval_seconds' },
   }),

@@ -19,6 +19,7 @@ import { knownNodes } from '../context/cluster-reading.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { refusedVmIds, takenInView, vmIdsOfNodes } from '../context/taken.ts';
+import { settingsOf } from '../context/vm-settings.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesBeside, freeAddresses } from './addresses.ts';
 import { backoffOf } from './backoff.ts';
@@ -269,7 +270,7 @@ class WaitingMachines {
   }
 
   async #hold(machine: Machine): Promise<void> {
-    const pool = this.#context.pool(machine.pool);
+    const pool = settingsOf(this.#context.settings, machine);
     const only = machine.requiredHost?.region;
     for (const name of pool?.regions ?? []) {
       const view = this.#context.views.get(name);
@@ -334,7 +335,11 @@ class WaitingMachines {
   }
 }
 
-function together(facts: RegionFacts, { allocations, reservations }: Held): RegionFacts {
+/** The region after what is held has been placed. */
+export function together(
+  facts: RegionFacts,
+  { allocations, reservations }: Pick<Held, 'allocations' | 'reservations'>,
+): RegionFacts {
   return {
     ...facts,
     reservations: [...facts.reservations, ...reservations],

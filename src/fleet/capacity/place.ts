@@ -111,6 +111,7 @@ async function placeIn(
     host,
     vmId: id.vmId,
     addresses: addresses.addresses,
+    name: nameIn(context, [where.view], { pool: where.pool, machine: machine.id }),
   });
   return undefined;
 }
@@ -118,7 +119,7 @@ async function placeIn(
 const MAX_NAMED_HOSTS = 4;
 
 /** The reason nearest to a placement, then one of each other host. */
-function describeHosts({ message, refusals }: NotPlaced): string {
+export function describeHosts({ message, refusals }: NotPlaced): string {
   const nearest = refusals.find((refusal) => refusal.message === message)?.host;
   const byHost = Map.groupBy(
     refusals.filter(({ host }) => host !== nearest),
@@ -130,20 +131,21 @@ function describeHosts({ message, refusals }: NotPlaced): string {
   return `${named.join('; ')}${more === 0 ? '' : `; and ${formatCount(more, 'more host')}`}`;
 }
 
-interface Decided {
+export interface Decided {
   readonly where: PlacementScope;
   readonly host: Placed;
   readonly vmId: number;
   readonly addresses: readonly string[];
+  readonly name: string;
 }
 
 /** Addresses are leased before the placement names them: a crash between the two costs nothing. */
-async function commitPlacement(
+export async function commitPlacement(
   context: ReconcileContext,
   machine: Machine,
   decided: Decided,
 ): Promise<void> {
-  const { where, host, vmId, addresses } = decided;
+  const { where, host, vmId, addresses, name } = decided;
   const region = where.region.name;
   const bare = addresses.map((cidr) => cidr.split('/')[0] ?? cidr);
   // Addresses of an earlier placement that the machine lost.
@@ -163,7 +165,7 @@ async function commitPlacement(
     region,
     host: host.host,
     vmId,
-    name: nameIn(context, where.view, { pool: where.pool, machine: machine.id }),
+    name,
     diskStorage: host.storage,
     addresses,
     hasRegionInMarker: true,
@@ -323,7 +325,11 @@ function withoutFullStorages(
 
 // Chooses the VM id and the name of a machine that is being placed.
 
-function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice {
+export function vmIdIn(
+  context: ReconcileContext,
+  view: RegionView,
+  isPlanned: (vmId: number) => boolean = () => false,
+): VmIdChoice {
   const { records, now, clusterReading } = context;
   const { region, takenVmIds } = view;
   const range = context.region(region).vmIds;
@@ -337,6 +343,7 @@ function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice {
       taken.has(id) ||
       refused.has(id) ||
       named.has(id) ||
+      isPlanned(id) ||
       records.index.isVmIdHeld(region, id, now),
   );
   if (vmId !== undefined) return { chosen: true, vmId };
@@ -352,16 +359,29 @@ function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice {
   });
 }
 
-function nameIn(
+/** `views`: the regions in which no VM may have the name. */
+export function nameIn(
   { records, clusterReading }: ReconcileContext,
-  view: RegionView,
-  { pool, machine }: { readonly pool: PoolSettings; readonly machine: MachineId },
+  views: readonly RegionView[],
+  {
+    pool,
+    machine,
+    isPlanned = () => false,
+  }: {
+    readonly pool: PoolSettings;
+    readonly machine: MachineId;
+    readonly isPlanned?: (name: string) => boolean;
+  },
 ): string {
-  const { names } = takenInView(view);
+  const taken = views.map((view) => takenInView(view).names);
   const ofNodes = namesOfNodes(knownNodes(clusterReading));
   return pickFreeName(
     { names: pool.names, machine },
-    (name) => names.has(name) || ofNodes.has(name) || records.index.isNameHeld(name, machine),
+    (name) =>
+      taken.some((names) => names.has(name)) ||
+      ofNodes.has(name) ||
+      isPlanned(name) ||
+      records.index.isNameHeld(name, machine),
   );
 }
 

@@ -3,12 +3,17 @@
 // hosts report it exactly, at the cost of one read per host. They are read only while machines wait for a place.
 
 import type { Host, HostStorage } from '../../model/host.ts';
+import type { Machine } from '../../model/machine.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { StorageReading } from '../context/driver-state.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
+
+import type { FleetSettings } from '../context/settings.ts';
+import { settingsOf } from '../context/vm-settings.ts';
+
 import { missingPrivilegesOf } from './missing-privileges.ts';
 
 /** A host is read again after this time while machines wait for a place. */
@@ -21,13 +26,22 @@ const RETRY_MS = 10_000;
  * Starts the reads that waiting machines need; returns the keys of the jobs. A read that an earlier pass started is not
  * returned: a host with a storage that hangs delays one pass, not all of them.
  */
-export function readStorages(context: ReconcileContext, jobs: HostJobs): readonly string[] {
-  const pools = new Set(context.records.index.inPhase('requested').map(({ pool }) => pool));
-  const regions = new Set([...pools].flatMap((name) => context.pool(name)?.regions ?? []));
+export function readStorages(
+  context: ReconcileContext,
+  jobs: HostJobs,
+  waiting = context.records.index.inPhase('requested'),
+): readonly string[] {
+  const regions = regionsOf(context.settings, waiting);
   return [...regions].flatMap((name) => {
     const view = context.views.get(name);
     return view === undefined ? [] : startReads(context, jobs, view);
   });
+}
+
+/** Machines of one pool have the same regions, and thousands of them may wait. */
+function regionsOf(settings: FleetSettings, machines: readonly Machine[]): ReadonlySet<string> {
+  const alike = new Map(machines.map((machine) => [machine.vm ?? machine.pool, machine]));
+  return new Set([...alike.values()].flatMap((one) => settingsOf(settings, one)?.regions ?? []));
 }
 
 function startReads(

@@ -11,6 +11,7 @@ import { isMachineError } from '../context/machine-error.ts';
 import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
+import { waitingVms } from '../context/vm-settings.ts';
 
 /** A changed address does not show in the summary, so a few of the oldest configurations are read again. */
 const MAX_AGE_MS = 60 * 60_000;
@@ -21,8 +22,13 @@ export function hasStaticAddresses({ network }: PoolSettings): boolean {
 }
 
 /** Starts the reads that pools with static addresses need; returns the keys of the jobs. */
-export function readAddresses(context: ReconcileContext, jobs: HostJobs): readonly string[] {
-  const pools = Object.values(context.settings.pools).filter(hasStaticAddresses);
+export function readAddresses(
+  context: ReconcileContext,
+  jobs: HostJobs,
+  vms: readonly PoolSettings[] = waitingVms(context),
+): readonly string[] {
+  const all = [...Object.values(context.settings.pools), ...vms];
+  const pools = all.filter(hasStaticAddresses);
   const regions = new Set(pools.flatMap((pool) => pool.regions));
   return [...context.views.values()]
     .filter(({ region }) => regions.has(region))

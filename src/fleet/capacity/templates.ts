@@ -8,7 +8,8 @@ import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import type { SourceSettings } from '../context/settings.ts';
+import type { PoolSettings, SourceSettings } from '../context/settings.ts';
+import { waitingVms } from '../context/vm-settings.ts';
 import { vmFingerprint } from './taken-addresses.ts';
 
 export type TemplateSource = Extract<SourceSettings, { kind: 'template' }>;
@@ -16,8 +17,12 @@ export type TemplateSource = Extract<SourceSettings, { kind: 'template' }>;
 const MAX_AGE_MS = 5 * 60_000;
 
 /** Starts the reads of the templates of all pools; returns the keys of the jobs. */
-export function readTemplates(context: ReconcileContext, jobs: HostJobs): readonly string[] {
-  return Object.values(context.settings.pools).flatMap(({ source, regions }) => {
+export function readTemplates(
+  context: ReconcileContext,
+  jobs: HostJobs,
+  vms: readonly PoolSettings[] = waitingVms(context),
+): readonly string[] {
+  return [...Object.values(context.settings.pools), ...vms].flatMap(({ source, regions }) => {
     if (source.kind !== 'template') return [];
     return regions.flatMap((region) => startReads(context, jobs, { region, source }));
   });

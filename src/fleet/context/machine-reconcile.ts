@@ -8,12 +8,14 @@ import type {
   TaskInProgress,
   TaskKind,
 } from '../../model/machine.ts';
+import { roleOf } from '../../model/role.ts';
 import { Bug, InvalidConfig, PvescalerError, TaskFailed } from '../../ports/errors.ts';
 import type { Hypervisor, TaskRef, TaskStatus, VmRef } from '../../ports/hypervisor.ts';
 import type { MachineChanges } from '../records/records.ts';
 import { type TimedField, timeKey } from './driver-state.ts';
 import type { JournalNote, ReconcileContext } from './reconcile-context.ts';
 import type { PoolSettings, RegionSettings } from './settings.ts';
+import { missingSettings, settingsOf } from './vm-settings.ts';
 
 export type TaskOutcome =
   | { readonly state: 'none' }
@@ -64,13 +66,21 @@ export class MachineReconcile {
 
   /** Undefined for a machine whose pool is no longer in the config: it can be deleted, but not created. */
   get pool(): PoolSettings | undefined {
-    return this.context.pool(this.machine.pool);
+    return settingsOf(this.context.settings, this.machine);
+  }
+
+  /** Undefined for a machine of a pool. */
+  get role(): string | undefined {
+    return roleOf(this.machine.pool);
   }
 
   requirePool(): PoolSettings {
     const { pool } = this;
     if (pool !== undefined) return pool;
-    throw new InvalidConfig('CONFIG_INVALID', `pool ${this.machine.pool} is not in the config`);
+    throw new InvalidConfig(
+      'CONFIG_INVALID',
+      `${missingSettings(this.machine)} is not in the config`,
+    );
   }
 
   update(changes: MachineChanges): Promise<void> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools that were removed from the config while they had machines.
 import { type Machine, mayHaveVm } from '../../model/machine.ts';
+import { roleOf } from '../../model/role.ts';
 import type { FleetSettings } from './settings.ts';
 
 /** Its machines are kept: they may run pods. A person deletes them, or adds the pool again. */
@@ -13,7 +14,10 @@ export function removedPools(
   machines: readonly Machine[],
   pools: FleetSettings['pools'],
 ): readonly RemovedPool[] {
-  const left = machines.filter(({ pool, phase }) => pools[pool] === undefined && mayHaveVm(phase));
+  const left = machines.filter(
+    ({ pool, phase }) =>
+      pools[pool] === undefined && roleOf(pool) === undefined && mayHaveVm(phase),
+  );
   const byPool = Map.groupBy(left, ({ pool }) => pool);
   return Array.from(byPool, ([name, own]) => ({ name, machines: own }));
 }

@@ -45,6 +45,21 @@ export interface PoolSettings extends PoolConfig {
   readonly seed: SeedSettings | undefined;
 }
 
+/** How a template of the config is found. */
+export type TemplateSettings = Pick<
+  Extract<SourceSettings, { kind: 'template' }>,
+  'id' | 'idByHost' | 'name'
+>;
+
+/** What hand-made VMs are made from. */
+export interface VmSettings {
+  /** What a request does not say. */
+  readonly base: PoolSettings;
+  /** By their names in the config. */
+  readonly images: Readonly<Record<string, ImageSettings>>;
+  readonly templates: Readonly<Record<string, TemplateSettings>>;
+}
+
 export interface FleetSettings {
   /** UID of the kube-system namespace, or an id generated once. */
   readonly cluster: string;
@@ -54,6 +69,7 @@ export interface FleetSettings {
   readonly holder: string;
   readonly regions: Readonly<Record<string, RegionSettings>>;
   readonly pools: Readonly<Record<string, PoolSettings>>;
+  readonly vms: VmSettings;
   readonly backoff: { readonly initialMs: number; readonly maxMs: number };
   /** How long a ready machine's VM must have been missing before the machine is deleted. */
   readonly lostAfterMs: number;

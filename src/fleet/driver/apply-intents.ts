@@ -11,6 +11,7 @@ import {
   type ResumeIntent,
 } from '../../model/intent.ts';
 import type { Machine, MachineFailure, MachineId } from '../../model/machine.ts';
+import { describeGroup } from '../../model/role.ts';
 import { checkLimits, countAllowed } from '../../pools/index.ts';
 import { backoffOf } from '../capacity/backoff.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
@@ -75,7 +76,7 @@ async function applyIntent(
     kind: 'did',
     subject: { pool: intent.pool },
     reason: REASONS[intent.kind],
-    message: `${VERBS[intent.kind]} ${formatCount(intent.machines.length, 'machine')} of pool ${intent.pool}, requested by ${intent.requestedBy}: ${intent.reason}`,
+    message: `${VERBS[intent.kind]} ${formatCount(intent.machines.length, 'machine')} of ${describeGroup(intent.pool)}, requested by ${intent.requestedBy}: ${intent.reason}`,
     numbers: { machines: intent.machines.length },
   });
 }
@@ -144,6 +145,7 @@ async function createRecord(
     intent: intent.id,
     size: intent.size,
     ...(intent.host !== undefined && { requiredHost: intent.host }),
+    ...(intent.vm !== undefined && { vm: intent.vm }),
     attempts: 0,
   };
   const failure = limitFailure(context, intent);

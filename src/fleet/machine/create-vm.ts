@@ -15,6 +15,7 @@ import {
 
 import { isStorageShared } from '../context/region-views.ts';
 import type { ImageSettings, PoolSettings } from '../context/settings.ts';
+import { failMachine } from './fail-machine.ts';
 import { lookUpVm, type OwnVm, type VmLookup } from './own-vm.ts';
 import { hardwareOf, markerOf, tagsOf } from './vm-identity.ts';
 
@@ -152,6 +153,17 @@ export async function releaseVmId(
   const { vmId } = reconcile.vm;
   const { clock, state } = reconcile.context;
   const { region } = reconcile.placement;
+  if (reconcile.machine.vm?.vmId === vmId) {
+    // A person named the id. Nothing was created with it, so nothing is deleted.
+    await reconcile.move('requested');
+    await failMachine(
+      reconcile,
+      new Conflict('VM_ID_TAKEN', `VM id ${vmId} is taken: ${reason}`, {
+        hint: 'Name another VM id, or none.',
+      }),
+    );
+    return DONE;
+  }
   const refused = state.refusedVmIds.get(region) ?? new Map<number, number>();
   state.refusedVmIds.set(region, refused.set(vmId, clock.monotonic()));
   state.ownerUnknownSince.delete(reconcile.id);

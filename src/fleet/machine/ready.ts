@@ -251,6 +251,7 @@ async function handleMissingVm(
     recorded === undefined
       ? context.clock.monotonic() - seenAt
       : reconcile.elapsedMs('missingSince', recorded);
+  if (reconcile.role !== undefined) return keepRecord(reconcile, why);
   if (missingMs < context.settings.lostAfterMs) return requeue(MISSING_RECHECK_MS, why);
   const mayDelete = isTakenOver ? mayDeleteLost : mayDeleteWithoutVm;
   if (!(await mayDelete(reconcile))) return DONE;
@@ -260,4 +261,19 @@ async function handleMissingVm(
     message: `${placement.name}: ${why}`,
   });
   return reconcile.move('deleting', { deletionReason: why });
+}
+
+/** A hand-made VM is deleted by a person only: one that comes back, by a restored backup for instance, is ours again. */
+async function keepRecord(
+  { context, id, machine, placement }: MachineReconcile,
+  why: string,
+): Promise<ReconcileResult> {
+  const { name } = placement;
+  await context.recordOnce(`missing VM ${id}`, {
+    kind: 'saw',
+    subject: subjectOf(machine),
+    reason: 'VmMissing',
+    message: `${name}: ${why}; run pvescaler vm delete ${name} if it is not to come back`,
+  });
+  return requeue(LOCK_RECHECK_MS, why);
 }

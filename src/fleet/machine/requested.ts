@@ -5,8 +5,11 @@ import { InvalidConfig } from '../../ports/errors.ts';
 import { backoffOf } from '../capacity/backoff.ts';
 import type { PlacementRefusal } from '../capacity/capacity-forecast.ts';
 import { place } from '../capacity/place.ts';
+import { placeVm } from '../capacity/place-vm.ts';
 import { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { PoolSettings } from '../context/settings.ts';
+import { missingSettings, settingsOf } from '../context/vm-settings.ts';
 import { failMachine } from './fail-machine.ts';
 
 export interface PlacementResult {
@@ -35,25 +38,36 @@ export async function placeRequested(
 }
 
 async function placeOne(context: ReconcileContext, machine: Machine): Promise<void> {
-  const pool = context.pool(machine.pool);
+  const pool = settingsOf(context.settings, machine);
   if (pool === undefined) {
-    const message = `pool ${machine.pool} is not in the config`;
+    const message = `${missingSettings(machine)} is not in the config`;
     return failMachine(
       new MachineReconcile(context, machine.id),
       new InvalidConfig('CONFIG_INVALID', message),
     );
   }
-  const backoff = backoffOf(context, machine.pool);
-  const refusal =
-    backoff === undefined
-      ? await place(context, machine, pool)
-      : { code: backoff.code, message: backoff.message };
+  const refusal = await placeUnlessBackedOff(context, machine, pool);
   if (refusal === undefined) return;
   const noSpace = context.state.noSpaceErrors.get(machine.id);
   if (noSpace !== undefined && !TEMPORARY.includes(refusal.code)) {
     return failMachine(new MachineReconcile(context, machine.id), noSpace);
   }
+  // A person waits for the answer, and asks again when something has changed.
+  if (machine.vm !== undefined && !TEMPORARY.includes(refusal.code)) {
+    return failUnplaced(context, machine, refusal);
+  }
   await failIfUnplacedTooLong(context, machine, refusal);
+}
+
+async function placeUnlessBackedOff(
+  context: ReconcileContext,
+  machine: Machine,
+  pool: PoolSettings,
+): Promise<PlacementRefusal | undefined> {
+  if (machine.vm !== undefined) return placeVm(context, machine, pool);
+  const backoff = backoffOf(context, machine.pool);
+  if (backoff === undefined) return place(context, machine, pool);
+  return { code: backoff.code, message: backoff.message };
 }
 
 const MAX_VIEW_AGE_MS = 10_000;
@@ -91,7 +105,14 @@ async function failIfUnplacedTooLong(
   if (reconcile.elapsedMs('requestedAt', machine.requestedAt) < unplacedTimeoutMs) return;
   const intent = context.records.intents.find(({ id }) => id === machine.intent);
   if (intent?.requestedBy === 'minimum') return;
-  const { code, message } = refusal;
+  await failUnplaced(context, machine, refusal);
+}
+
+async function failUnplaced(
+  context: ReconcileContext,
+  machine: Machine,
+  { code, message }: PlacementRefusal,
+): Promise<void> {
   await context.records.releaseAddresses(machine.id);
   await context.records.move(machine.id, 'failed', {
     failure: { code, message, at: context.now, phase: machine.phase },

@@ -4,7 +4,7 @@
 
 import type { Machine, MachineId } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
-import { poolTag } from '../../model/names.ts';
+import { groupTag } from '../../model/names.ts';
 import type { Hypervisor, NetworkInterface, VmHardware, VmSpec } from '../../ports/hypervisor.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type {
@@ -34,7 +34,11 @@ export function tagsOf(
   region: RegionSettings,
   { clusterName }: ClusterName,
 ): readonly string[] {
-  const tags = [...region.tags, poolTag(pool), ...(clusterName === undefined ? [] : [clusterName])];
+  const tags = [
+    ...region.tags,
+    groupTag(pool),
+    ...(clusterName === undefined ? [] : [clusterName]),
+  ];
   return [...new Set(tags.map((tag) => tag.toLowerCase()))].sort();
 }
 

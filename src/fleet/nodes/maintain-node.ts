@@ -14,7 +14,9 @@ import { completeNode, recordNode, refreshZone } from './registration.ts';
 export async function maintainNode(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { context } = reconcile;
   const { clusterReading, records, state } = context;
-  if (clusterReading.kind !== 'fresh' || reconcile.pool === undefined) return DONE;
+  // The Node of a hand-made VM is the person's who joined it.
+  if (clusterReading.kind !== 'fresh' || reconcile.role !== undefined) return DONE;
+  if (reconcile.pool === undefined) return DONE;
   const node = findNode(reconcile.machine, clusterReading.view.nodes, records.index);
   if (node === undefined) return reconcile.pool.joins ? handleMissingNode(reconcile) : DONE;
   state.nodeMissingSince.delete(reconcile.id);

@@ -11,6 +11,7 @@ import type { Machine, MachineSize } from '../../model/machine.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
 import { vmProviderId } from '../../model/provider-id.ts';
 import { parseResources } from '../../model/resources.ts';
+import { roleOf } from '../../model/role.ts';
 import { sizeKey } from '../../pools/index.ts';
 import type { Cluster, ClusterNode, FieldConflict, NodeDeclaration } from '../../ports/cluster.ts';
 import type { ErrorCode } from '../../ports/error-codes.ts';
@@ -281,7 +282,7 @@ export function machineInput({
   const { id, pool, size } = machine;
   const { name, region, host, vmId } = placement;
   const instanceType = instanceTypeOf(size, settings?.instanceTypes ?? []);
-  return { id, name, pool, region, host, vmId, instanceType };
+  return { id, name, pool: roleOf(pool) ?? pool, region, host, vmId, instanceType };
 }
 
 /** A machine whose size has no name has no instance type. */

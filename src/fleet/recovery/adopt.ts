@@ -12,6 +12,7 @@ import {
   verifyOwnership,
 } from '../../model/marker.ts';
 import { poolTag } from '../../model/names.ts';
+import { describeGroup } from '../../model/role.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { rememberAddresses, vmFingerprint } from '../capacity/taken-addresses.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
@@ -20,6 +21,7 @@ import { DONE, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { RegionSettings } from '../context/settings.ts';
 import { unknownVmReason } from '../context/unknown-vms.ts';
+import { settingsOf } from '../context/vm-settings.ts';
 import { type AdoptedVm, adoptedMachine } from './adopted-machine.ts';
 import { mayBecomeOurs } from './incomplete-vm.ts';
 import { removeOrphanedVm } from './remove-orphaned-vm.ts';
@@ -220,7 +222,7 @@ async function adoptVm(
 
 /** Nothing has been created there: `placed` waits until the VMs of the region are identified. */
 function isPlacedByOlderRecord(context: ReconcileContext, machine: Machine): boolean {
-  const pool = context.pool(machine.pool);
+  const pool = settingsOf(context.settings, machine);
   if (machine.phase !== 'placed' || pool === undefined) return false;
   return unknownVmReason(context, machine, pool) !== undefined;
 }
@@ -237,7 +239,7 @@ export async function recordAdopted(context: ReconcileContext, found: AdoptedVm)
   await context.recordMachine(machine, {
     kind: 'saw',
     reason: 'MachineAdopted',
-    message: `adopted VM ${config.vmId} as a machine of pool ${marker.pool} in phase ${machine.phase}: ${why}`,
+    message: `adopted VM ${config.vmId} as a machine of ${describeGroup(marker.pool)} in phase ${machine.phase}: ${why}`,
     numbers: { vmId: config.vmId },
   });
 }

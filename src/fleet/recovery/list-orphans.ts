@@ -3,6 +3,7 @@
 
 import { type Machine, mayHaveVm } from '../../model/machine.ts';
 import { verifyOwnership } from '../../model/marker.ts';
+import { describeGroup } from '../../model/role.ts';
 import { PvescalerError, Unreachable } from '../../ports/errors.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { readCluster } from '../context/cluster-reading.ts';
@@ -198,7 +199,7 @@ function orphanVm(context: ReconcileContext, region: string, config: VmConfig): 
   const ownership = ownershipOf(context, region, config);
   if (!ownership.owned) return [];
   const { pool, machine } = ownership.marker;
-  const message = `machine ${machine} of pool ${pool} on ${config.host} has no record`;
+  const message = `machine ${machine} of ${describeGroup(pool)} on ${config.host} has no record`;
   return [{ kind: 'vm-without-record', region, what, message, fixable: true }];
 }
 

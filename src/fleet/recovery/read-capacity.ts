@@ -27,7 +27,7 @@ export async function readCapacity(
 }
 
 /** Runs each job at once, and once. A VM or template that cannot be read stays unknown, as in a pass. */
-function immediateJobs(context: ReconcileContext): HostJobs {
+export function immediateJobs(context: ReconcileContext): HostJobs {
   const running = new Map<string, Promise<unknown>>();
   return {
     start: (key, _target, job) => {

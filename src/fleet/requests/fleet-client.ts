@@ -6,6 +6,7 @@ import { formatCount } from '../../model/format-text.ts';
 import type { DrainIntent, Intent } from '../../model/intent.ts';
 import type { Lease } from '../../model/lease.ts';
 import type { HostRef, MachineId, MachineSize } from '../../model/machine.ts';
+import { roleGroup, type VmRequest } from '../../model/role.ts';
 import {
   checkLimits,
   type GrowthRequest,
@@ -29,6 +30,8 @@ export interface FleetClient {
   readonly view: FleetView;
   /** Requests more machines. Throws NoCapacity/POOL_AT_MAXIMUM beyond the pool's limits; then nothing is requested. */
   request(pool: string, count: number, why: RequestReason): Promise<Accepted>;
+  /** Requests hand-made VMs. Where each is created is decided by the driver. */
+  requestVms(request: VmsRequest): Promise<Accepted>;
   /** Requests the deletion of these machines. */
   remove(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
   /** Requests the creations or deletions that bring the pool to this size. */
@@ -60,6 +63,7 @@ export function createFleetClient(
   return {
     view: cache,
     request: (pool, count, why) => requests.request(pool, count, why),
+    requestVms: (request) => requests.requestVms(request),
     remove: (machines, why) => requests.remove(machines, why),
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
     drain: (request) => requests.drain(request),
@@ -87,6 +91,13 @@ export interface RequestReason {
   readonly nodeGroup?: string | undefined;
   /** Aborted before the intent is durable: nothing is requested. */
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface VmsRequest extends Pick<RequestReason, 'by' | 'reason' | 'host' | 'signal'> {
+  readonly role: string;
+  readonly count: number;
+  readonly size: MachineSize;
+  readonly vm: VmRequest;
 }
 
 export interface ScaleReason extends RequestReason {
@@ -136,6 +147,17 @@ class Requests {
 
   request(name: string, count: number, why: RequestReason): Promise<Accepted> {
     return this.#serialized(why, () => this.#request(name, count, why));
+  }
+
+  requestVms(request: VmsRequest): Promise<Accepted> {
+    const { role, count, size, host, vm } = request;
+    return this.#serialized(request, async () => {
+      if (!Number.isInteger(count) || count < 1) throw notACount(count);
+      const machines = this.#newMachines(count);
+      const common = this.#common(roleGroup(role), request);
+      const intent = { ...common, kind: 'create', machines, size, vm } as const;
+      return this.#write({ ...intent, ...(host !== undefined && { host }) }, request);
+    });
   }
 
   /** Accepts machines of a pool that is no longer in the config, and machines that have no record yet. */
@@ -193,12 +215,17 @@ class Requests {
     if (count === 0) return NOTHING;
     const size = why.size ?? pool.size;
     requireWithinLimits(pool, { members, count, size });
-    const { random } = this.#options;
-    const machines = Array.from({ length: count }, () => newMachineId(random));
-    for (const id of machines) this.#cache.requestedHere.add(id);
+    const machines = this.#newMachines(count);
     const { host } = why;
     const intent = { ...this.#common(pool.name, why), kind: 'create', machines, size } as const;
     return this.#write({ ...intent, ...(host !== undefined && { host }) }, why);
+  }
+
+  #newMachines(count: number): readonly MachineId[] {
+    const { random } = this.#options;
+    const machines = Array.from({ length: count }, () => newMachineId(random));
+    for (const id of machines) this.#cache.requestedHere.add(id);
+    return machines;
   }
 
   async #remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {

@@ -4,6 +4,7 @@ import { aPoolConfig } from '../../config/types/testing/sample-pool.ts';
 import type { Host } from '../../model/host.ts';
 import type {
   FleetSettings,
+  ImageSettings,
   PoolSettings,
   RegionSettings,
   SourceSettings,
@@ -15,13 +16,14 @@ export const CLUSTER = 'c0ffee00-0000-4000-8000-000000000001';
 export const REGION = 'memory';
 export const IMAGE_SHA = 'ab'.repeat(32);
 
-export const IMAGE_SOURCE: SourceSettings = {
-  kind: 'image',
+const IMAGE: ImageSettings = {
   url: 'https://images.example/noble-with-agent.img',
   format: 'qcow2',
   checksum: { algorithm: 'sha256', hex: IMAGE_SHA },
   verifyCertificates: true,
 };
+
+export const IMAGE_SOURCE: SourceSettings = { kind: 'image', ...IMAGE };
 
 export function templateSource(clone: 'full' | 'linked' = 'full'): SourceSettings {
   return { kind: 'template', id: undefined, idByHost: {}, name: 'base', clone };
@@ -115,6 +117,7 @@ export function someSettings(
     holder: 'test',
     regions: { [REGION]: aRegion() },
     pools: Object.fromEntries(pools.map((pool) => [pool.name, pool])),
+    vms: someVms(),
     backoff: { initialMs: 60_000, maxMs: 30 * 60_000 },
     lostAfterMs: 5 * 60_000,
     nodeLostAfterMs: 5 * 60_000,
@@ -125,5 +128,23 @@ export function someSettings(
     reconcileMs: 20_000,
     busyMs: 1_000,
     ...overrides,
+  };
+}
+
+/** Hand-made VMs from image `noble` or template `base`. */
+export function someVms(overrides: Partial<PoolSettings> = {}): FleetSettings['vms'] {
+  const pool = aPool();
+  return {
+    base: {
+      ...pool,
+      names: { prefix: 'k8s', role: undefined, suffix: 'ordinal' },
+      source: { kind: 'netboot' },
+      onStopped: 'ignore',
+      provisionTimeoutMs: Number.POSITIVE_INFINITY,
+      placement: { ...pool.placement, strategy: 'least-vms' },
+      ...overrides,
+    },
+    images: { noble: IMAGE },
+    templates: { base: { id: undefined, idByHost: {}, name: 'base' } },
   };
 }

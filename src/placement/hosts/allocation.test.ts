@@ -19,8 +19,8 @@ function allocated(region: Partial<Omit<RegionFacts, 'hosts'>>, countsStopped?: 
   if (!decision.placed) throw new Error(decision.message);
   const { memoryFreeBytes, cpusFree, vms, poolMachines } = decision.numbers;
   return {
-    memory: 58 - Number(memoryFreeBytes) / GIB,
-    cpus: 30 - Number(cpusFree),
+    memory: 58 - memoryFreeBytes / GIB,
+    cpus: 30 - cpusFree,
     vms,
     poolMachines,
   };

@@ -6,9 +6,9 @@ import {
   type HostReason,
   type HostRefusal,
   notPlaced,
+  type OfferNumbers,
   type Placed,
   type PlacementRequest,
-  type ReasonNumbers,
   type Strategy,
 } from './decision.ts';
 import { formatFreeBytes, type RegionFacts } from './facts.ts';
@@ -84,7 +84,7 @@ function preferredElsewhere(
   };
 }
 
-function numbersOf(offer: HostOffer): ReasonNumbers {
+function numbersOf(offer: HostOffer): OfferNumbers {
   const { memoryFreeBytes, cpusFree, diskFreeBytes, vms, poolMachines } = offer;
   return { memoryFreeBytes, cpusFree, diskFreeBytes, vms, poolMachines };
 }
@@ -129,7 +129,7 @@ export function listHeadrooms(
 
 interface StrategyRule {
   /** Compared in order; the lower value wins. */
-  readonly keys: (offer: HostOffer) => readonly number[];
+  readonly keys: (numbers: OfferNumbers) => readonly number[];
   /** Describes the values that the strategy compares. */
   readonly describe: (offer: HostOffer) => string;
 }
@@ -164,6 +164,14 @@ export function compareOffers(strategy: Strategy, left: HostOffer, right: HostOf
   const others = keys(right);
   const differences = keys(left).map((key, index) => key - (others[index] ?? 0));
   return differences.find((difference) => difference !== 0) ?? compareHosts(left, right);
+}
+
+/** Sorts the preferred host first. For hosts of several regions, each chosen in its own. */
+export function comparePlaced(strategy: Strategy, left: Placed, right: Placed): number {
+  const { keys } = RULES[strategy];
+  const [ours, others] = [keys(left.numbers), keys(right.numbers)];
+  const differences = ours.map((key, index) => key - (others[index] ?? 0));
+  return differences.find((difference) => difference !== 0) ?? 0;
 }
 
 function describeOffer(strategy: Strategy, offer: HostOffer): string {

@@ -48,6 +48,16 @@ export const REFUSAL_REASONS: readonly string[] = Object.keys(CODE_BY_REASON);
 
 export type ReasonNumbers = Readonly<Record<string, number | string>>;
 
+/** What strategies compare. */
+// oxlint-disable-next-line typescript/consistent-type-definitions -- an interface is not assignable to ReasonNumbers
+export type OfferNumbers = {
+  readonly memoryFreeBytes: number;
+  readonly cpusFree: number;
+  readonly diskFreeBytes: number;
+  readonly vms: number;
+  readonly poolMachines: number;
+};
+
 export interface HostReason<Reason extends string> {
   readonly host: string;
   readonly reason: Reason;
@@ -66,7 +76,7 @@ export interface Placed {
   /** The template to clone, if the source is a template. */
   readonly template?: { readonly vmId: number; readonly host: string };
   readonly message: string;
-  readonly numbers: ReasonNumbers;
+  readonly numbers: OfferNumbers;
   /** Refused hosts, and hosts that fit but were not preferred. */
   readonly others: readonly HostReason<RefusalReason | 'AnotherPreferred'>[];
 }

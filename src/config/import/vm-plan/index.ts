@@ -35,9 +35,4 @@ export function mapVmPlan(context: ImportContext, tree: SourceTree): void {
   if (file === 'vm-file') mapVmFile(context, root);
   else if (file === 'template-file') mapTemplateFile(context, root);
   else mapPlan(context, root);
-  context.writer.note(
-    { path: 'pools' },
-    'action-required',
-    'the plan describes VMs that are created manually, which this release does not do; add a pool to let pvescaler create machines',
-  );
 }

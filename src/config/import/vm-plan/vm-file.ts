@@ -6,7 +6,7 @@ import type { ImportContext } from '../context.ts';
 import { SourceSection, type SourceTree } from '../source/tree.ts';
 import { notePassword, setPrivateKey, setSshUrl, toEntryName } from './shared.ts';
 
-const SINGLE_VM_NOTE = 'belongs to a single VM; this release creates only machines of pools';
+const SINGLE_VM_NOTE = 'belongs to a single VM; pass it to pvescaler vm create';
 
 export function mapVmFile(context: ImportContext, root: SourceSection): void {
   const { writer, reader } = context;

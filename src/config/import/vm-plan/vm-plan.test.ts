@@ -145,6 +145,6 @@ describe('vm.config.yml', () => {
   it('notes that storage had no effect and that VMs are created manually', () => {
     const result = importText('vm-plan', VMS);
     expect(result.notesAbout('proxmox.storage').join()).toContain('ignored-by-source');
-    expect(result.notesAbout('vms[1].vmid').join()).toContain('machines of pools');
+    expect(result.notesAbout('vms[1].vmid').join()).toContain('pvescaler vm create');
   });
 });
