@@ -4,7 +4,6 @@
 import { readFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir } from 'node:os';
 import { delimiter, dirname } from 'node:path';
-import { getAsset, isSea } from 'node:sea';
 import manifest from '../package.json' with { type: 'json' };
 import {
   type CliContext,
@@ -13,20 +12,14 @@ import {
   runCli,
 } from './cli/index.ts';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
+import { openTelemetry, startDashboard, startFrontEnd, startHealthServer } from './daemon.ts';
 import type { ProbeOptions } from './doctor/index.ts';
-import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
 import type { ConnectionSource, OpenTransport, SecretReader } from './kubernetes/index.ts';
 import { InvalidConfig, StoreUnusable, Unreachable, UnsupportedVersion } from './ports/errors.ts';
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
-import type {
-  DashboardServerOptions,
-  FrontEndOptions,
-  HealthServerOptions,
-  RunningFrontEnd,
-} from './serve/index.ts';
-import type { ConnectedCluster, ConnectOptions, OpenedStore, Telemetry } from './setup/index.ts';
+import type { ConnectedCluster, ConnectOptions, OpenedStore } from './setup/index.ts';
 import type { OpenConnection } from './sim/proxmox/index.ts';
 import type { SshLogin } from './ssh/index.ts';
 import {
@@ -39,11 +32,9 @@ import {
   readUrl,
   runInteractive,
   runProgram,
-  startThread,
   systemClock,
   systemFiles,
   systemRandom,
-  type ThreadProgram,
   type TransportTls,
 } from './system/index.ts';
 
@@ -300,106 +291,6 @@ async function withMeters(
 ): Promise<Transport> {
   const { meteredTransport } = await import('./telemetry/index.ts');
   return meteredTransport(transport, { region, meters, clock: systemClock });
-}
-
-async function openTelemetry(log: Config['log']): Promise<Telemetry> {
-  const { createLog, createMetrics, withJournalTelemetry } = await import('./telemetry/index.ts');
-  const metrics = createMetrics({ includeProcess: true });
-  const lines = createLog({
-    ...log,
-    write: (line) => void process.stdout.write(line),
-    now: () => systemClock.now(),
-  });
-  return {
-    log: lines,
-    meters: metrics,
-    metrics,
-    instrumentStore: (store) => withJournalTelemetry(store, { log: lines, meters: metrics }),
-  };
-}
-
-async function startHealthServer({ listen: address, ...sources }: HealthServerOptions) {
-  const { createHealthApp, listen } = await import('./http/index.ts');
-  return listen(createHealthApp(sources), address, 'http.health');
-}
-
-async function startDashboard({ listen: address, sources, tokenFile }: DashboardServerOptions) {
-  const { createDashboardApp, listen } = await import('./http/index.ts');
-  const readToken = async () =>
-    tokenFile === undefined ? undefined : (await readFile(tokenFile, 'utf8')).trim();
-  const app = createDashboardApp({ ...sources, readToken, readFile: readPage });
-  return listen(app, address, 'http.dashboard');
-}
-
-/** A single-file binary contains the files of the page. */
-async function readPage(name: string): Promise<string | undefined> {
-  if (isSea()) return getAsset(`ui/${name}`, 'utf8');
-  return readFile(new URL(`./ui/${name}`, import.meta.url), 'utf8');
-}
-
-async function startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined> {
-  return options.config.mode === 'externalgrpc'
-    ? startGrpcServer(options)
-    : startStandalone(options);
-}
-
-async function startStandalone(options: FrontEndOptions): Promise<RunningFrontEnd | undefined> {
-  const { config, store, cluster, setDrainCheck } = options;
-  if (cluster === undefined) return undefined;
-  const { startAutoscaler } = await import('./autoscaler/index.ts');
-  const { pools, intervals, guards, autoscaler, pricing, gpu } = config;
-  const running = startAutoscaler({
-    ...options,
-    cluster,
-    journal: store.journal,
-    pools,
-    settings: { ...autoscaler, guards, pricing, gpuLabel: gpu.label },
-    scanMs: intervals.scanMs,
-    namespace: config.cluster.namespace,
-  });
-  setDrainCheck(running.checkDrain);
-  return running;
-}
-
-/** A single-file binary contains the program of the thread. */
-function grpcWorker(): ThreadProgram {
-  if (isSea()) return { source: getAsset('grpc-worker', 'utf8') };
-  return new URL('./grpc-worker.js', import.meta.url);
-}
-
-async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEnd> {
-  const { config, fleet, clock, log, meters, signal, onRefresh } = options;
-  const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
-  const { listen, tls, insecure, expander } = config.grpc;
-  const workerOptions: GrpcServerOptions = {
-    settings: { pools: config.pools, pricing: config.pricing, gpu: config.gpu },
-    poolLimits: fleet.poolLimits,
-    statePath: config.state.path,
-    listen,
-    tls,
-    insecure,
-    expander,
-  };
-  const server = await superviseGrpcWorker({
-    channel: startThread(grpcWorker(), { name: 'grpc', input: workerOptions }),
-    forecast: fleet.forecast,
-    clock,
-    warn: (message) => log.warn(message),
-    onCall({ rpc, code, ms }) {
-      if (rpc === 'Refresh' && code === 'OK') onRefresh();
-      meters.add('pvescaler_grpc_calls_total', { rpc, code });
-      meters.observe('pvescaler_grpc_call_duration_seconds', { rpc }, ms / 1_000);
-    },
-    signal,
-  });
-  const { port, expanderPort, failed } = server;
-  const plugin = expanderPort === undefined ? '' : `, expander on port ${expanderPort}`;
-  return {
-    description: `gRPC for the Cluster Autoscaler on port ${port}${insecure ? ' without TLS' : ''}${plugin}`,
-    waitingFor: () => server.waitingFor(),
-    failed,
-    close: () => server.close(),
-  };
 }
 
 const checkSshLogin: CliContext['adapters']['checkSshLogin'] = async (

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that change something. They need the token, which is kept in memory only.
-import { find, setText } from './dom.ts';
+import { find, findInput, setText } from './dom.ts';
 
 export async function requestAction(path: string, body?: object): Promise<void> {
-  const token = find<HTMLInputElement>('token').value;
+  const token = findInput('token').value;
   const result = find('result');
   if (token === '') {
     setText(result, 'Enter the token first: it is in the file http.dashboardTokenFile.');
@@ -17,7 +17,7 @@ export async function requestAction(path: string, body?: object): Promise<void> 
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    const answer = (await response.json()) as { message?: string; error?: string; hint?: string };
+    const answer: { message?: string; error?: string; hint?: string } = await response.json();
     setText(result, answer.message ?? [answer.error, answer.hint].filter(Boolean).join('. '));
   } catch {
     setText(result, 'The server did not answer; nothing is known about the request.');

@@ -80,7 +80,8 @@ function apply(before: DashboardState, change: StateChange): DashboardState {
       ]
     : before.machines;
   const parts = Object.entries(changed).map(([name, value]) => [name, value ?? undefined]);
-  return { ...before, ...(Object.fromEntries(parts) as Partial<DashboardState>), machines: next };
+  const replacedParts: Partial<DashboardState> = Object.fromEntries(parts);
+  return { ...before, ...replacedParts, machines: next };
 }
 
 function connect(): void {
@@ -93,11 +94,13 @@ function connect(): void {
   };
   events.addEventListener('state', ({ data }: MessageEvent<string>) => {
     heard();
-    show(JSON.parse(data) as DashboardState);
+    const received: DashboardState = JSON.parse(data);
+    show(received);
   });
   events.addEventListener('change', ({ data }: MessageEvent<string>) => {
     heard();
-    if (state !== undefined) show(apply(state, JSON.parse(data) as StateChange));
+    const change: StateChange = JSON.parse(data);
+    if (state !== undefined) show(apply(state, change));
   });
   events.addEventListener('alive', heard);
   events.addEventListener('error', () => {
@@ -109,6 +112,6 @@ function connect(): void {
 }
 
 setInterval(tickMachines, 1_000);
-find('token-form').onsubmit = (event) => event.preventDefault();
+find('token-form').addEventListener('submit', (event) => event.preventDefault());
 setText(find('machine-count'), formatCount(0, 'machine'));
 connect();

@@ -31,13 +31,19 @@ export function createSvg(
   attributes: Attributes = {},
   ...children: readonly Child[]
 ): SVGElement {
-  return fill(document.createElementNS(SVG, name) as SVGElement, attributes, children);
+  return fill(document.createElementNS(SVG, name), attributes, children);
 }
 
-export function find<T extends HTMLElement = HTMLElement>(id: string): T {
+export function find(id: string): HTMLElement {
   const element = document.getElementById(id);
   if (element === null) throw new Error(`the page has no element ${id}`);
-  return element as T;
+  return element;
+}
+
+export function findInput(id: string): HTMLInputElement {
+  const element = find(id);
+  if (!(element instanceof HTMLInputElement)) throw new Error(`${id} is no input`);
+  return element;
 }
 
 /** Changes the document only if the text differs: selections and screen readers stay undisturbed. */

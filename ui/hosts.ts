@@ -141,13 +141,17 @@ function createBar(name: string): Row<Bar> {
     ({ key }) => key,
     () => {
       const element = create('span');
+      let shown: string | undefined;
+      element.addEventListener('click', () => {
+        if (shown !== undefined) showMachine(shown);
+      });
       return {
         element,
         update({ kind, amount, title, machine }) {
+          shown = machine;
           setAttribute(element, 'class', `segment ${kind}`);
           setAttribute(element, 'title', title);
           element.style.flexGrow = String(amount / total);
-          element.onclick = machine === undefined ? null : () => showMachine(machine);
         },
       };
     },

@@ -2,7 +2,7 @@
 // Machines, each with the time it spent in the phases of its creation.
 import type { DashboardMachine } from '../src/http/contract.ts';
 import { requestAction } from './actions.ts';
-import { create, find, KeyedList, type Row, setAttribute, setText } from './dom.ts';
+import { create, find, findInput, KeyedList, type Row, setAttribute, setText } from './dom.ts';
 import { formatBytes, formatCount, formatSeconds } from './format.ts';
 
 const CREATION = [
@@ -17,10 +17,10 @@ const CREATION = [
 const OVER = ['gone', 'failed'];
 
 const list = new KeyedList<DashboardMachine>(find('machines'), ({ id }) => id, createMachine);
-const filter = find<HTMLInputElement>('filter');
+const filter = findInput('filter');
 let shown: readonly DashboardMachine[] = [];
 
-filter.oninput = () => showMachines(shown);
+filter.addEventListener('input', () => showMachines(shown));
 find('phase-legend').append(
   ...CREATION.map((phase) =>
     create('li', {}, create('span', { class: `swatch phase-${phase}` }), phase),
@@ -99,10 +99,10 @@ function createMachine({ id }: DashboardMachine): Row<DashboardMachine> {
 
 function action(path: string, text: string): HTMLButtonElement {
   const button = create('button', { type: 'button' }, text);
-  button.onclick = () => {
+  button.addEventListener('click', () => {
     const question = `${button.getAttribute('aria-label')}?`;
     if (window.confirm(question)) void requestAction(path);
-  };
+  });
   return button;
 }
 

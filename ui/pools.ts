@@ -17,10 +17,11 @@ function createPool({ name, isInConfig }: DashboardPool): Row<DashboardPool> {
   const state = create('td');
   const pause = create('button', { type: 'button' });
   let isPaused = false;
-  pause.onclick = () =>
+  pause.addEventListener('click', () => {
     void (isPaused
       ? requestAction(`pools/${name}/resume`)
       : requestAction(`pools/${name}/pause`, { minutes: PAUSE_MINUTES }));
+  });
   const actions = create('td', { class: 'action' });
   if (isInConfig) actions.append(scaleForm(name), pause);
   return {
@@ -70,9 +71,9 @@ function scaleForm(name: string): HTMLElement {
     'aria-label': `New size of pool ${name}`,
   });
   const form = create('form', {}, input, create('button', {}, 'Scale'));
-  form.onsubmit = (event) => {
+  form.addEventListener('submit', (event) => {
     event.preventDefault();
     void requestAction(`pools/${name}/scale`, { to: input.valueAsNumber });
-  };
+  });
   return form;
 }

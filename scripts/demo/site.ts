@@ -87,16 +87,8 @@ pools:${pool('small', '{ cpu: 2, memory: 4Gi, disk: 20Gi }')}${pool('large', '{ 
 `;
 }
 
-/** `speed`: factor by which the simulated Proxmox VE and its guests are faster than real ones. */
-export async function startDemoSite(speed: number): Promise<DemoSite> {
-  const folder = await mkdtemp(join(tmpdir(), 'pvescaler-demo-'));
-  const cluster = await startKubernetesSim({
-    clock: systemClock,
-    random: systemRandom,
-    listen: '127.0.0.1:0',
-    fakeNodes: 0,
-  });
-  const proxmox = createProxmoxSim({
+function createProxmox(speed: number): ProxmoxSim {
+  return createProxmoxSim({
     cluster: {
       ...defaultCluster(3),
       urls: [
@@ -120,6 +112,18 @@ export async function startDemoSite(speed: number): Promise<DemoSite> {
         unreachable: 'KUBERNETES_UNREACHABLE',
       }),
   });
+}
+
+/** `speed`: factor by which the simulated Proxmox VE and its guests are faster than real ones. */
+export async function startDemoSite(speed: number): Promise<DemoSite> {
+  const folder = await mkdtemp(join(tmpdir(), 'pvescaler-demo-'));
+  const cluster = await startKubernetesSim({
+    clock: systemClock,
+    random: systemRandom,
+    listen: '127.0.0.1:0',
+    fakeNodes: 0,
+  });
+  const proxmox = createProxmox(speed);
   const served = await serveProxmoxSim(proxmox, { listen: '127.0.0.1:0', tls: true });
   await mkdir(join(folder, 'state'));
   await writeFile(join(folder, 'kubeconfig'), cluster.kubeconfig, { mode: 0o600 });

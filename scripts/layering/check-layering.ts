@@ -103,7 +103,7 @@ const GENERAL_RULES: Rule[] = [
     name: 'composition roots are not imported',
     comment: 'they wire the adapters together; no file may depend on them',
     severity: 'error',
-    from: { path: '^(src|ui)/' },
+    from: { path: '^(src|ui)/', pathNot: '^src/main\\.ts$' },
     to: { path: COMPOSITION_ROOTS.map((root) => `^${root}$`) },
   },
   {

@@ -48,8 +48,10 @@ function anApp(changes: Partial<DashboardSources> = {}) {
     clock: new VirtualClock(),
     ...changes,
   });
-  const request = (path: string, init: RequestInit = {}) =>
-    app.request(path, { ...init, headers: { host: '127.0.0.1:8081', ...init.headers } });
+  const request = (
+    path: string,
+    init: Omit<RequestInit, 'headers'> & { readonly headers?: Record<string, string> } = {},
+  ) => app.request(path, { ...init, headers: { host: '127.0.0.1:8081', ...init.headers } });
   const post = (path: string, token: string | undefined, body?: unknown) =>
     request(path, {
       method: 'POST',

@@ -209,10 +209,8 @@ function machinesOf({ config, status }: StateInput): DashboardMachine[] {
 }
 
 function machineOf(config: Config, machine: Machine, drain: Drain | undefined): DashboardMachine {
-  const { id, pool, phase, placement, size, nodeName, failure } = machine;
+  const { id, pool, phase, size, nodeName, failure } = machine;
   const drainText = drain === undefined ? undefined : describeDrain(drain, phase);
-  const [endpoint] = config.regions[placement?.region ?? '']?.endpoints ?? [];
-  const hasVm = placement !== undefined && mayHaveVm(phase);
   return {
     id,
     pool,
@@ -221,17 +219,19 @@ function machineOf(config: Config, machine: Machine, drain: Drain | undefined): 
     addresses: [...addressesOf(machine)],
     cpu: size.cpu,
     memoryBytes: size.memoryBytes,
-    ...(placement !== undefined && {
-      name: placement.name,
-      region: placement.region,
-      host: placement.host,
-      vmId: placement.vmId,
-    }),
+    ...placeOf(config, machine),
     ...(nodeName !== undefined && { node: nodeName }),
     ...(failure !== undefined && { failure: failure.message }),
     ...(drainText !== undefined && { drain: drainText }),
-    ...(hasVm && endpoint !== undefined && { url: `${endpoint}/#v1:0:=qemu%2F${placement.vmId}` }),
   };
+}
+
+function placeOf({ regions }: Config, { placement, phase }: Machine): Partial<DashboardMachine> {
+  if (placement === undefined) return {};
+  const { name, region, host, vmId } = placement;
+  const [endpoint] = mayHaveVm(phase) ? (regions[region]?.endpoints ?? []) : [];
+  const url = endpoint === undefined ? {} : { url: `${endpoint}/#v1:0:=qemu%2F${vmId}` };
+  return { name, region, host, vmId, ...url };
 }
 
 function describeDrain(drain: Drain, phase: Machine['phase']): string | undefined {

@@ -24,6 +24,9 @@ export interface DashboardOptions {
 const SAMPLE_MS = 10_000;
 const JOURNAL_ENTRIES = 100;
 const REQUESTED_BY = 'dashboard';
+const NOTHING = { cpuMilli: 0, memoryBytes: 0 };
+/** The Cluster Autoscaler observes pods, this process does not. */
+const NOT_OBSERVED = { pending: 0, requested: NOTHING, allocatable: NOTHING };
 
 export class Dashboard {
   readonly #options: DashboardOptions;
@@ -70,16 +73,19 @@ export class Dashboard {
     const { machines } = await fleet.status();
     const at = clock.now();
     this.#history.addCost(pricesOf(config, machines), at);
-    const scaling = frontEnd()?.scaling?.();
-    const { requested, allocatable } = scaling ?? {};
+    const ready = machines.filter(({ phase }) => phase === 'ready').length;
+    const { pending, nodes, requested, allocatable } = frontEnd()?.scaling?.() ?? {
+      ...NOT_OBSERVED,
+      nodes: ready,
+    };
     this.#history.add({
       at,
-      pending: scaling?.pending ?? 0,
-      nodes: scaling?.nodes ?? machines.filter(({ phase }) => phase === 'ready').length,
-      requestedCpu: (requested?.cpuMilli ?? 0) / 1_000,
-      allocatableCpu: (allocatable?.cpuMilli ?? 0) / 1_000,
-      requestedMemory: requested?.memoryBytes ?? 0,
-      allocatableMemory: allocatable?.memoryBytes ?? 0,
+      pending,
+      nodes,
+      requestedCpu: requested.cpuMilli / 1_000,
+      allocatableCpu: allocatable.cpuMilli / 1_000,
+      requestedMemory: requested.memoryBytes,
+      allocatableMemory: allocatable.memoryBytes,
     });
   }
 
