@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drains of a ready machine.
 import { AUTOSCALER } from '../../model/intent.ts';
+import { Unauthorized } from '../../ports/errors.ts';
 import { aDrainTestFleet, protect, requestDrain } from '../testing/drain-test-fleet.ts';
 import { aPool } from '../testing/settings.ts';
 import { REASON } from '../testing/test-fleet.ts';
@@ -92,4 +93,51 @@ itTraces('a drain whose Node is deleted', aDrainTestFleet, async (trace, testFle
   testFleet.guests.behaviour = { neverRegisters: true };
   testFleet.cluster.state.removeNode(testFleet.nodeName);
   await trace.passes(12);
+});
+
+itTraces(
+  'drains that are requested again',
+  () => aDrainTestFleet({ checkDrain: () => Promise.resolve({ ok: true }) }),
+  async (trace, testFleet) => {
+    protect(testFleet, testFleet.putPod({ name: 'web-0' }));
+    const request = (by: string, timeoutMs?: number) =>
+      testFleet.fleet.drain({ by, reason: `by ${by}`, machines: [testFleet], timeoutMs });
+    for (const by of [AUTOSCALER, AUTOSCALER, 'cli', AUTOSCALER, 'cli']) {
+      trace.note(`requested by ${by}`);
+      await request(by, 10 * MINUTE_MS);
+      await trace.passes(3);
+    }
+    trace.note('cancelled twice, and requested again');
+    await testFleet.fleet.cancelDrain([testFleet.id], REASON);
+    await testFleet.fleet.cancelDrain([testFleet.id], REASON);
+    await trace.passes(4);
+    await request('cli', MINUTE_MS);
+    await testFleet.fleet.cancelDrain([testFleet.id], { ...REASON, by: AUTOSCALER });
+    await trace.passes(4);
+    trace.note('removed while it is drained');
+    await testFleet.fleet.remove([testFleet.id], REASON);
+    await trace.passes(10);
+  },
+);
+
+itTraces('a drain of pods that leave slowly', aDrainTestFleet, async (trace, testFleet) => {
+  const { state } = testFleet.cluster;
+  state.onEvicted = () => undefined;
+  const pods = ['web-0', 'web-1', 'web-2', 'web-3', 'web-4'].map((name) =>
+    testFleet.putPod({ name }),
+  );
+  testFleet.putPod({ name: 'old', isTerminating: true });
+  testFleet.putPod({ name: 'job', isFinished: true });
+  testFleet.putPod({ name: 'static', isMirror: true });
+  await requestDrain(testFleet);
+  await trace.passes(6);
+  trace.note('some have left, and one cannot be evicted');
+  for (const pod of pods.slice(0, 3)) state.removePod(pod);
+  const refusal = new Unauthorized('PERMISSION_MISSING', 'forbidden');
+  testFleet.cluster.failNext('evict', refusal);
+  testFleet.putPod({ name: 'late' });
+  await trace.passes(6);
+  for (const name of ['web-3', 'web-4', 'old', 'late'])
+    state.removePod({ namespace: 'default', name });
+  await trace.passes(14);
 });

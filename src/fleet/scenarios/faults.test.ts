@@ -173,8 +173,13 @@ itTraces('a host goes down', aReadyFleet, async (trace, testFleet) => {
 
 itTraces('a region cannot be read', aReadyFleet, async (trace, testFleet) => {
   for (let n = 0; n < 3; n += 1) testFleet.hypervisor.failNext('view', UNREACHABLE);
+  testFleet.hypervisor.failNext('view', new Unauthorized('CREDENTIALS_REFUSED', 'expired'));
   await testFleet.fleet.scaleTo('workers', 2, REASON);
   await trace.passes(6);
+  await trace.result('status', testFleet.fleet.status());
+  trace.note('it cannot be read again');
+  testFleet.hypervisor.failNext('view', UNREACHABLE);
+  await trace.passes(14);
 });
 
 itTraces('Kubernetes cannot be read', aReadyFleet, async (trace, testFleet) => {
@@ -217,6 +222,10 @@ itTraces(
     await testFleet.clock.advance(6 * MINUTE_MS);
     await trace.passes(3);
     await trace.result('status', testFleet.fleet.status());
+    trace.note('the last Node disappears too');
+    const [name = ''] = testFleet.cluster.state.nodes.keys();
+    testFleet.cluster.state.removeNode(name);
+    await trace.passes(3);
     trace.note('a person confirms it');
     const lost = (await testFleet.fleet.status()).pools[0]?.lost?.machines ?? [];
     await testFleet.fleet.remove(lost, REASON);

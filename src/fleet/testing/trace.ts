@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { ClusterNode } from '../../ports/cluster.ts';
+import { PvescalerError } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import type { Versioned } from '../../ports/store.ts';
 import type { Fleet } from '../fleet.ts';
@@ -150,7 +151,7 @@ export class Trace {
         const what = `${portName} ${name}`;
         const change = `${what} ${given.map((one) => this.#format(one)).join(' ')}`;
         if (changes.includes(name)) this.add(change);
-        else this.#count(what);
+        else this.#count(given.some(hasSignal) ? `${what} with a signal` : what);
         return method.apply(port, given);
       };
       Reflect.set(port, name, observed);
@@ -184,6 +185,7 @@ export class Trace {
   }
 
   #format(value: unknown): string {
+    if (value instanceof PvescalerError) return `${value.code}: ${value.message} (${value.hint})`;
     if (value instanceof Error) return `${value.constructor.name}: ${value.message}`;
     const text = JSON.stringify(value, (_key, one: unknown) => this.#plain(one)) ?? 'absent';
     return text.replaceAll(/"([\w-]+)":/g, '$1: ').replaceAll('"', "'");
@@ -217,6 +219,11 @@ function named(text: string, pattern: RegExp, name: string): string {
 /** Names of VMs have the beginning of the machine's id. */
 function shortForm(id: string): string {
   return id.includes('-') ? id.slice(0, 8) : id;
+}
+
+function hasSignal(options: unknown): boolean {
+  const isObject = typeof options === 'object' && options !== null;
+  return isObject && 'signal' in options && options.signal instanceof AbortSignal;
 }
 
 function isRecord(value: unknown): value is Versioned<object> {
