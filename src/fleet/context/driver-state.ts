@@ -2,7 +2,7 @@
 // What the driver keeps in memory between passes. It saves requests and repeated journal entries; losing it loses
 // nothing else. Times are on the monotonic clock unless they say otherwise: what is measured here must not depend on
 // changes of the wall clock.
-import type { Machine } from '../../model/machine.ts';
+import type { Machine, MachineId } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
@@ -65,6 +65,8 @@ export class DriverState {
   readonly unmanaged = new Map<string, string>();
   /** What an inspection found about VMs without a record, by region and VM id, unless they are unmanaged. */
   readonly inspected = new Map<string, 'unread' | 'undecided' | 'half-made' | 'orphaned'>();
+  /** Machines whose VM is being adopted: a second VM of one of them waits. */
+  readonly adopting = new Set<MachineId>();
   /** Machines that were requested in the time of an earlier driver, see unknown-vms.ts. Undefined until the first pass. */
   requestedBefore: Set<string> | undefined;
   /** Regions of which every VM has been identified since the first pass. */

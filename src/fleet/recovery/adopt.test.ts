@@ -366,3 +366,32 @@ describe('adoptVms: what is recorded', () => {
     expect(await testFleet.store.journal.read()).toEqual([]);
   });
 });
+
+describe('two VMs with the marker of one machine', () => {
+  it.each([
+    [1_280, 1_281],
+    [1_281, 1_280],
+  ])('the ready VM %i stays the machine, and the other, %i, is removed', async (ready, other) => {
+    const testFleet = aTestFleet(someSettings());
+    const put = (vmId: number, host: string, marks: Partial<Marker>) =>
+      testFleet.hypervisor.state.vms.set(vmId, {
+        vmId,
+        host,
+        options: new Map([
+          ['name', `vm-${vmId}`],
+          ['description', markerFor(vmId, marks)],
+          ['smbios1', `uuid=${aMachineId(3)}`],
+          ['scsi0', 'local-lvm:x,size=3G'],
+        ]),
+        revision: 1,
+        startedAt: undefined,
+      });
+    put(ready, 'pve1', { readySinceSeconds: 5 });
+    put(other, 'pve2', {});
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { id: aMachineId(3), phase: 'ready', placement: { vmId: ready } },
+    ]);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([ready]);
+  });
+});

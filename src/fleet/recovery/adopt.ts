@@ -17,7 +17,7 @@ import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts'
 import { rememberAddresses, vmFingerprint } from '../capacity/taken-addresses.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
-import { DONE, type ReconcileResult } from '../context/machine-reconcile.ts';
+import { DONE, type ReconcileResult, requeue } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { RegionSettings } from '../context/settings.ts';
 import { unknownVmReason } from '../context/unknown-vms.ts';
@@ -56,6 +56,8 @@ export async function adoptVms(
   return decided;
 }
 
+const RECHECK_MS = 500;
+
 function jobKey(region: string, vmId: number): string {
   return `VM ${vmId} in region ${region}`;
 }
@@ -63,13 +65,17 @@ function jobKey(region: string, vmId: number): string {
 /** Whether every candidate of the region has been inspected. */
 function decide(context: ReconcileContext, view: RegionView): boolean {
   const { region } = view;
-  const open = candidates(context, view).filter((vm) => !isKnownUnmanaged(context, region, vm));
+  const open = openCandidates(context, view);
   const findings = open.map((vm) => context.state.inspected.get(`${region}/${vm.vmId}`));
   const isDecided = findings.every((one) => one === 'orphaned' || one === 'half-made');
   if (isDecided) context.undecided.delete(region);
   const unread = open.find((_, at) => findings[at] === undefined || findings[at] === 'unread');
   if (unread !== undefined) context.unreadVms.set(region, unread);
   return !findings.includes(undefined);
+}
+
+function openCandidates(context: ReconcileContext, view: RegionView): readonly VmSummary[] {
+  return candidates(context, view).filter((vm) => !isKnownUnmanaged(context, view.region, vm));
 }
 
 /** Whether the VM was found to be unmanaged and has not changed since. A VM without a name may be a new clone. */
@@ -212,12 +218,34 @@ async function adoptVm(
       return removeOrphanedVm(context, region, { config, marker, why: duplicateReason(known) });
     }
   }
-  const { power } = await context.hypervisor(region).vmState(config, context.readOptions);
-  const hasIdentity = config.smbiosUuid === marker.machine;
-  // A clone is started only after it was configured: a running one without our UUID is not ours.
-  if (!hasIdentity && power === 'running') return 'unmanaged';
-  await recordAdopted(context, { region, config, marker, power });
-  return DONE;
+  const { adopting } = context.state;
+  if (adopting.has(marker.machine) || mayBeDuplicate(context, region, marker)) {
+    return requeue(RECHECK_MS, 'another VM of its machine may be adopted first');
+  }
+  adopting.add(marker.machine);
+  try {
+    const { power } = await context.hypervisor(region).vmState(config, context.readOptions);
+    const hasIdentity = config.smbiosUuid === marker.machine;
+    // A clone is started only after it was configured: a running one without our UUID is not ours.
+    if (!hasIdentity && power === 'running') return 'unmanaged';
+    await recordAdopted(context, { region, config, marker, power });
+    return DONE;
+  } finally {
+    adopting.delete(marker.machine);
+  }
+}
+
+/** Of two VMs of one machine, the one that was ready is the machine: it is read before another one is adopted. */
+function mayBeDuplicate(
+  context: ReconcileContext,
+  region: string,
+  { readySinceSeconds }: Marker,
+): boolean {
+  const view = context.views.get(region);
+  if (readySinceSeconds !== undefined || view === undefined) return false;
+  return openCandidates(context, view).some(
+    ({ vmId }) => !context.state.inspected.has(`${region}/${vmId}`),
+  );
 }
 
 /** Nothing has been created there: `placed` waits until the VMs of the region are identified. */

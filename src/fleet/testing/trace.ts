@@ -209,16 +209,18 @@ export class Trace {
 /** Names what matches the pattern in the order of its appearance. */
 function named(text: string, pattern: RegExp, name: string): string {
   const all = [...new Set(text.match(pattern))];
-  return all.reduce(
-    (result, one, at) =>
-      result.replaceAll(one, `${name}${at + 1}`).replaceAll(shortForm(one), `${name}${at + 1}`),
+  const replaced = all.reduce(
+    (result, one, at) => result.replaceAll(one, `${name}${at + 1}`),
     text,
   );
-}
-
-/** Names of VMs have the beginning of the machine's id. */
-function shortForm(id: string): string {
-  return id.includes('-') ? id.slice(0, 8) : id;
+  // Names of VMs have the beginning of the machine's id.
+  const isAmbiguous = (one: string) =>
+    all.filter((id) => id.startsWith(one.slice(0, 8))).length > 1;
+  return all.reduce(
+    (result, one, at) =>
+      isAmbiguous(one) ? result : result.replaceAll(one.slice(0, 8), `${name}${at + 1}`),
+    replaced,
+  );
 }
 
 function hasSignal(options: unknown): boolean {
