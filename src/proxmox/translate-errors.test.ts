@@ -63,7 +63,10 @@ describe('error responses', () => {
     ["VM 100 qga command 'guest-ping' failed - client closed connection", 'GUEST_AGENT_SILENT'],
     ["VM 100 qmp command 'query-status' failed - got timeout", 'LOCK_TIMED_OUT'],
     ["parameter 'storage' not allowed for linked clones", 'PARAMETER_REFUSED'],
-    ["Linked clone feature is not supported for drive 'scsi0'", 'PARAMETER_REFUSED'],
+    [
+      "Linked clone feature is not supported for 'local-lvm:vm-100-disk-0' (scsi0)",
+      'PARAMETER_REFUSED',
+    ],
     ["Full clone feature is not supported for 'x:vm-1-disk-0' (scsi0)", 'PARAMETER_REFUSED'],
     ["can't clone VM to node 'pve3' (VM uses local storage)", 'PARAMETER_REFUSED'],
     ["can't clone to non-shared storage 'local'", 'PARAMETER_REFUSED'],

@@ -156,6 +156,9 @@ describe('permissions', () => {
     expect(await put(['VM.Config.Network'], { net0: 'virtio,bridge=vmbr0,tag=5' })).toBe(
       'Permission check failed (/sdn/zones/localnetwork/vmbr0/5, SDN.Use)',
     );
+    expect(await put(['VM.Config.Network'], { net0: 'virtio,bridge=vmbr0,trunks=7;20-22' })).toBe(
+      'Permission check failed (/sdn/zones/localnetwork/vmbr0/20, SDN.Use)',
+    );
     expect(await put(['VM.Config.Disk'], { scsi0: 'local-lvm:1' })).toBe(
       'Permission check failed (/storage/local-lvm, Datastore.AllocateSpace)',
     );

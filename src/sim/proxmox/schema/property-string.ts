@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parsing of property strings (`key=value,key=value`, as in net0 or scsi0), with aliases and the default key.
-import { type ParamFact, PROPERTY_STRINGS } from '../../../proxmox/wire-facts/index.ts';
+import {
+  type ApiVersion,
+  type ParamFact,
+  PROPERTY_STRINGS,
+} from '../../../proxmox/wire-facts/index.ts';
 
 type Fields = Readonly<Record<string, ParamFact>>;
+/**
+ * Those of a request, which differ by version: 9.2 refuses a key together with its alias, and converts words such as
+ * `yes` also without a key. Or those of a stored value.
+ */
+type Rules = ApiVersion | 'stored';
 const TRUE = /^(?:1|on|yes|true)$/i;
 const FALSE = /^(?:0|off|no|false)$/i;
 
@@ -17,7 +26,7 @@ function asBoolean(value: string): string {
 
 function addNamed(
   result: Record<string, string>,
-  { fields, strict }: { readonly fields: Fields; readonly strict: boolean },
+  { fields, rules }: { readonly fields: Fields; readonly rules: Rules },
   part: readonly [string, string],
 ): void {
   let [key] = part;
@@ -32,31 +41,33 @@ function addNamed(
       result[keyAlias] = key;
     }
     key = alias;
-    if (strict && result[key] !== undefined)
+    if (rules === '9.2' && result[key] !== undefined)
       throwPropertyError(`key '${key}' is already defined (via alias)`);
   }
   result[key] = fields[key]?.type === 'boolean' ? asBoolean(value) : value;
 }
 
-function addUnnamed(result: Record<string, string>, fields: Fields, value: string): string {
+function addUnnamed(
+  result: Record<string, string>,
+  { fields, rules }: { readonly fields: Fields; readonly rules: Rules },
+  value: string,
+): string {
   const key = Object.keys(fields).find((name) => fields[name]?.default_key === 1);
   if (key === undefined)
     return throwPropertyError('value without key, but schema does not define a default key');
   if (result[key] !== undefined && result[key] !== '0') {
     throwPropertyError(`duplicate key in comma-separated list property: ${key}`);
   }
-  result[key] = fields[key]?.type === 'boolean' ? asBoolean(value) : value;
+  const isWord = fields[key]?.type === 'boolean' && rules !== '8.4';
+  result[key] = isWord ? asBoolean(value) : value;
   return key;
 }
 
-/**
- * Parses without checking the values; throws on a malformed structure. `strict`: a key and its alias are refused, as in
- * 9.2; otherwise the last one counts.
- */
+/** Parses without checking the values; throws on a malformed structure. */
 export function parseProperties(
   fields: Fields,
   text: string,
-  strict = false,
+  rules: Rules = 'stored',
 ): Record<string, string> {
   const result: Record<string, string> = {};
   let unnamed: string | undefined;
@@ -64,13 +75,13 @@ export function parseProperties(
     if (part.trim() === '') continue;
     const match = /^([^=]+)=([^\n]+)\n?$/.exec(part);
     if (match !== null) {
-      addNamed(result, { fields, strict }, [match[1] ?? '', match[2] ?? '']);
+      addNamed(result, { fields, rules }, [match[1] ?? '', match[2] ?? '']);
     } else if (part.includes('=')) {
       throwPropertyError('missing key in comma-separated list property');
     } else {
       if (unnamed !== undefined)
         throwPropertyError(`duplicate key in comma-separated list property: ${unnamed}`);
-      unnamed = addUnnamed(result, fields, part);
+      unnamed = addUnnamed(result, { fields, rules }, part);
     }
   }
   return result;

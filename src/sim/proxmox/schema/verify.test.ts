@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { type EndpointFact, endpointsOf } from '../../../proxmox/wire-facts/index.ts';
+import {
+  type ApiVersion,
+  type EndpointFact,
+  endpointsOf,
+} from '../../../proxmox/wire-facts/index.ts';
 import { normaliseParams, type Params, verifyParams } from './verify.ts';
 
 function endpoint(name: string): EndpointFact {
@@ -257,5 +261,42 @@ describe('parameter verification of other endpoints', () => {
     ['GET /nodes/{node}/qemu/{vmid}/agent/exec-status', {}, { pid: MISSING }],
   ])('%s with %j reports the expected errors', (name, params, errors) => {
     expect(verifyParams(endpoint(name), { node: 'pve1', vmid: '100', ...params })).toEqual(errors);
+  });
+});
+
+describe('parameter verification that differs between 8.4 and 9.2', () => {
+  it.each([
+    [
+      { storage: 'x' },
+      { storage: "invalid format - storage ID 'x' contains illegal characters\n" },
+      { storage: "invalid format - storage ID 'x' cannot be shorter than 2 characters\n" },
+    ],
+    [
+      { agent: 'yes' },
+      {
+        agent:
+          "invalid format - format error\nagent.enabled: type check ('boolean') failed - got 'yes'\n",
+      },
+      {},
+    ],
+    [
+      { unused0: 'local:a,volume=local:b' },
+      {},
+      { unused0: "invalid format - key 'file' is already defined (via alias)\n" },
+    ],
+    [
+      { force: '1' },
+      { archive: "missing property - 'force' requires this property" },
+      { archive: "missing property required by 'force'" },
+    ],
+  ])('%j', (params, in84, in92) => {
+    const errors = (version: ApiVersion) => {
+      const create = endpointsOf(version).find(
+        ({ method, path }) => method === 'POST' && path === CREATE.path,
+      );
+      return verifyParams(create ?? CREATE, { node: 'pve1', vmid: '100', ...params }, version);
+    };
+    expect(errors('8.4')).toEqual(in84);
+    expect(errors('9.2')).toEqual(in92);
   });
 });

@@ -193,7 +193,7 @@ function checkObject(fields: Fields, values: Params, { path: prefix, version }: 
 
 function verifyProperties(name: string, text: string, { path, version }: At): void {
   const fields = propertyFields(name);
-  const values = parseProperties(fields, text, version !== '8.4');
+  const values = parseProperties(fields, text, version);
   const errors = checkObject(fields, values, { path: `${path}.`, version });
   const lines = Object.entries(errors).map(([key, problem]) => `${key}: ${problem}\n`);
   if (lines.length > 0) throw new Error(`format error\n${lines.join('')}`);

@@ -86,9 +86,7 @@ function isBaseVolume(call: Call, file: string): boolean {
 function requireCloneable(call: Call, source: Vm, full: boolean): void {
   for (const [slot, drive] of full ? [] : parseDrives(source.config)) {
     if (isPlainCdrom(drive) || isCloudInit(drive) || isBaseVolume(call, drive.file)) continue;
-    const driveText =
-      call.state.version === '8.4' ? `drive '${slot}'` : `'${drive.file}' (${slot})`;
-    throw serverError(`Linked clone feature is not supported for ${driveText}`);
+    throw serverError(`Linked clone feature is not supported for '${drive.file}' (${slot})`);
   }
 }
 

@@ -143,7 +143,7 @@ export function cpuCount(config: VmOptions): number {
 }
 
 export function isAgentEnabled(config: VmOptions): boolean {
-  return /^(?:enabled=)?1/.test(config['agent'] ?? '');
+  return /^(?:enabled=)?(?:1|on|yes|true)(?:,|$)/i.test(config['agent'] ?? '');
 }
 
 export function parseSmbiosUuid(config: VmOptions): string {

@@ -130,14 +130,25 @@ export function requireDevicePrivileges(core: Core, user: VmCaller, options: VmO
 export function requireBridgePrivileges(core: Core, authUser: string, options: VmOptions): void {
   if (authUser === ROOT_USER) return;
   for (const [, nic] of parseNics(options)) {
-    const { bridge, tag } = nic.options;
-    if (bridge === undefined) continue;
+    const { bridge, tag, trunks = '' } = nic.options;
+    if (bridge === undefined) {
+      if (core.state.version === '8.4') throw serverError('no sdn vnet ID specified');
+      continue;
+    }
     const base = `/sdn/zones/localnetwork/${bridge}`;
-    core.access.require(authUser, {
-      path: tag === undefined ? base : `${base}/${tag}`,
-      privileges: ['SDN.Use'],
-    });
+    const vlans = [...(tag === undefined ? [] : [tag]), ...vlansOf(trunks)];
+    const paths = vlans.length === 0 ? [base] : vlans.map((vlan) => `${base}/${vlan}`);
+    for (const path of paths) core.access.require(authUser, { path, privileges: ['SDN.Use'] });
   }
+}
+
+/** `2;4-6`, sorted as text. */
+function vlansOf(trunks: string): readonly string[] {
+  const vlans = trunks.split(';').flatMap((part) => {
+    const [from = 0, to = from] = part.split('-').map(Number);
+    return part === '' ? [] : Array.from({ length: to - from + 1 }, (_, at) => String(from + at));
+  });
+  return [...new Set(vlans)].toSorted();
 }
 
 function allowedTags(core: Core, authUser: string): (tag: string) => boolean {
