@@ -4,7 +4,9 @@
 
 import type { PoolConfig } from '../config/types/index.ts';
 import { coversPod, type DisruptionBudget } from '../model/disruption-budget.ts';
+import { DRAIN_TAINT } from '../model/drain.ts';
 import { isDaemonSetPod, type Pod, podKey } from '../model/pod.ts';
+import { findUntoleratedTaint, type Taint } from '../model/taints.ts';
 
 export interface EvictionBlock {
   readonly pod: Pod;
@@ -18,6 +20,7 @@ export type EvictionBlockCode =
   | 'KubeSystem'
   | 'NotSafeToEvict'
   | 'LocalStorage'
+  | 'ToleratesDrain'
   | 'DisruptionBudget';
 
 export interface EvictionContext {
@@ -54,6 +57,12 @@ const REPLICATED_KINDS: ReadonlySet<string> = new Set([
   'Job',
 ]);
 
+/** The taints of a node that is being drained. */
+const DRAINED: readonly Taint[] = [
+  DRAIN_TAINT,
+  { key: 'node.kubernetes.io/unschedulable', value: '', effect: 'NoSchedule' },
+];
+
 function blockOf(pod: Pod, context: EvictionContext): EvictionBlock | undefined {
   const name = podKey(pod);
   const block = (code: EvictionBlockCode, reason: string): EvictionBlock => ({ pod, code, reason });
@@ -64,6 +73,11 @@ function blockOf(pod: Pod, context: EvictionContext): EvictionBlock | undefined 
     const found = ownBlock(pod, context);
     if (found !== undefined) return block(...found);
   }
+  if (findUntoleratedTaint(DRAINED, pod.tolerations) === undefined)
+    return block(
+      'ToleratesDrain',
+      `pod ${name} tolerates every taint, so the scheduler might place its replacement on the same node`,
+    );
   const budget = context.budgets.findBlocking(pod);
   return budget === undefined ? undefined : block('DisruptionBudget', budget);
 }

@@ -487,6 +487,15 @@ describe('eviction rules', () => {
     expect(blockOf(plan(pod))).toBe('DoNotDisrupt');
   });
 
+  it('a pod that tolerates every taint blocks, since it might come back', () => {
+    const tolerations = [{ operator: 'Exists' as const }];
+    const pod = small({ spec: { tolerations } });
+    expect(blockOf(plan(pod))).toBe('ToleratesDrain');
+    expect(blockOf(plan({ ...pod, eviction: { safeToEvict: true } }))).toBe('ToleratesDrain');
+    const one = small({ spec: { tolerations: [{ key: 'dedicated', operator: 'Exists' }] } });
+    expect(drained(plan(one))).toEqual(['w-1']);
+  });
+
   it('a PodDisruptionBudget without disruptions left blocks', () => {
     const blocked = plan(small(), { disruptionBudgets: [budget(0)] });
     expect(blockOf(blocked)).toBe('DisruptionBudget');
