@@ -22,7 +22,7 @@ export async function runAutoscalerSeed(
   seed: number,
   mutation: ProcessMutation = {},
 ): Promise<AutoscalerSeedResult> {
-  const site = new AutoscalerSite(seed, mutation);
+  const site = new AutoscalerSite(seed, { mutation });
   const pods = new Set<string>();
   try {
     site.startProcess();
@@ -78,7 +78,7 @@ function checkAllRun(site: AutoscalerSite): void {
   }
 }
 
-function countTasks({ region }: AutoscalerSite) {
+export function countTasks({ region }: AutoscalerSite) {
   const { tasks } = region.sim.saveState();
   const count = (type: string) =>
     tasks.filter((task) => task.type === type && /^(OK|WARNINGS)/.test(task.status ?? '')).length;
@@ -204,11 +204,13 @@ async function disturb(site: AutoscalerSite): Promise<void> {
 
 // The end
 
-async function endWorkloads(site: AutoscalerSite): Promise<void> {
+export async function endWorkloads(site: AutoscalerSite): Promise<void> {
   const { kubernetes } = site;
   site.record('delete all workloads');
   for (const [apiVersion, plural] of [
     ['apps/v1', 'deployments'],
+    ['apps/v1', 'statefulsets'],
+    ['apps/v1', 'daemonsets'],
     ['batch/v1', 'jobs'],
     ['policy/v1', 'poddisruptionbudgets'],
   ] as const) {

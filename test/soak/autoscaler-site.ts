@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environment of one seed of the autoscaler's soak: a simulated Proxmox VE whose guests join a simulated cluster, and
 // a pvescaler process with driver and autoscaler, all on virtual time.
-import { Autoscaler } from '../../src/autoscaler/index.ts';
+import { Autoscaler, type PlannedOnce, planOnce } from '../../src/autoscaler/index.ts';
 import { SETTINGS } from '../../src/autoscaler/testing/test-site.ts';
 import {
   type CheckDrain,
   createFleet,
   type Fleet,
   type FleetSettings,
+  type PoolSettings,
 } from '../../src/fleet/index.ts';
 import { aJoiningPool, aJoiningSeed } from '../../src/fleet/testing/joining-test-fleet.ts';
 import { aRegion, someSettings } from '../../src/fleet/testing/settings.ts';
 import { KubernetesCluster } from '../../src/kubernetes/index.ts';
 import type { Cluster } from '../../src/ports/cluster.ts';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
@@ -47,10 +49,13 @@ export interface ProcessMutation {
   readonly checkDrain?: CheckDrain;
 }
 
-function poolSettings(name: string, cpu: number) {
+export function poolSettings(
+  name: string,
+  { cpu, taints = [] }: { readonly cpu: number; readonly taints?: PoolSettings['taints'] },
+): PoolSettings {
   const pool = aJoiningPool();
   const size = { cpu, memoryBytes: cpu * 2 * GIB, diskBytes: 20 * GIB };
-  const seed = aJoiningSeed();
+  const seed = aJoiningSeed({ taints });
   const join = { ...seed.join, server: SERVER, install: 'binary' };
   return {
     ...pool,
@@ -59,6 +64,7 @@ function poolSettings(name: string, cpu: number) {
     join: 'k3s' as const,
     size,
     sizes: { kind: 'choice' as const, sizes: [{ name: undefined, ...size }] },
+    taints,
     limits: { ...pool.limits, max: 8 },
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the join with another server
     seed: { ...seed, join } as typeof seed,
@@ -72,18 +78,28 @@ function poolSettings(name: string, cpu: number) {
   };
 }
 
-function fleetSettings(uid: string): FleetSettings {
-  return someSettings([poolSettings('small', 2), poolSettings('large', 4)], {
+const POOLS = [poolSettings('small', { cpu: 2 }), poolSettings('large', { cpu: 4 })];
+
+function fleetSettings(uid: string, pools: readonly PoolSettings[]): FleetSettings {
+  return someSettings(pools, {
     cluster: uid,
     regions: {
       [REGION]: aRegion({
         name: REGION,
+        vmIds: { from: 1_250, to: 1_999 },
         storage: { images: 'local', seeds: 'shared', disks: ['local-lvm'] },
       }),
     },
     orphans: 'delete',
     busyMs: 5_000,
   });
+}
+
+export interface AutoscalerSiteOptions {
+  readonly mutation?: ProcessMutation;
+  readonly pools?: readonly PoolSettings[];
+  /** Each has 4 GiB of memory per CPU; absent = 16 CPUs. */
+  readonly hostCpus?: number;
 }
 
 export class AutoscalerSite {
@@ -97,13 +113,18 @@ export class AutoscalerSite {
   readonly #store = new MemoryStore({ clock: this.clock });
   readonly #settings: FleetSettings;
   readonly #stop = new AbortController();
-  #process: { readonly stop: AbortController; readonly cluster: Cluster } | undefined;
+  #process:
+    | { readonly stop: AbortController; readonly cluster: Cluster; readonly fleet: Fleet }
+    | undefined;
   #processCount = 0;
   /** VMs that run, by id, with their names. */
   #running = new Map<number, string>();
   evictions = 0;
 
-  constructor(seed: number, mutation: ProcessMutation = {}) {
+  constructor(
+    seed: number,
+    { mutation = {}, pools = POOLS, hostCpus }: AutoscalerSiteOptions = {},
+  ) {
     this.#mutation = mutation;
     this.random = new SeededRandom(seed);
     const authority = createAuthority();
@@ -113,9 +134,13 @@ export class AutoscalerSite {
       controllers: {},
       join: { server: SERVER, authority },
     });
+    const cluster = threeHostCluster();
+    const hosts = cluster.hosts.map((host) =>
+      hostCpus === undefined ? host : { ...host, cpus: hostCpus, memory: hostCpus * 4 * GIB },
+    );
     this.region = simulatedRegion(
       {
-        cluster: { ...threeHostCluster(), vms: [], containers: [] },
+        cluster: { ...cluster, hosts, vms: [], containers: [] },
         clock: this.clock,
         connect: ({ client }) => {
           const peer = client && { certificateUser: userOfCertificate(client.certPem) };
@@ -128,7 +153,7 @@ export class AutoscalerSite {
     const [system] = this.kubernetes
       .list('v1', 'namespaces')
       .filter(({ metadata }) => metadata.name === 'kube-system');
-    this.#settings = fleetSettings(system?.metadata.uid ?? '');
+    this.#settings = fleetSettings(system?.metadata.uid ?? '', pools);
     void this.kubernetes.run(this.#stop.signal);
   }
 
@@ -173,7 +198,7 @@ export class AutoscalerSite {
     const events = { onError: (error: unknown) => this.record(`driver: ${String(error)}`) };
     fleet.runDriver({ signal: stop.signal, events }).catch(() => undefined);
     autoscaler.run(stop.signal).catch(() => undefined);
-    this.#process = { stop, cluster };
+    this.#process = { stop, cluster, fleet };
   }
 
   /** Ends as a killed process does: nothing is released. */
@@ -189,6 +214,16 @@ export class AutoscalerSite {
     for (const { id } of this.vms) this.region.sim.guest(id)?.stop();
     this.#stop.abort();
     await this.clock.advance(1_000);
+  }
+
+  /** What the autoscaler would decide now, without doing it. */
+  plan(): Promise<PlannedOnce> {
+    if (this.#process === undefined) throw new Error('no process runs');
+    const { cluster, fleet, stop } = this.#process;
+    const { clock, random } = this;
+    const pools = Object.values(this.#settings.pools);
+    const options = { fleet, cluster, clock, random, pools, settings: SETTINGS };
+    return advanceUntilSettled(clock, planOnce({ ...options, signal: stop.signal }));
   }
 
   get vms() {
@@ -256,9 +291,12 @@ function isEnding({ metadata, status }: KubeObject): boolean {
 
 function isHarmed(pod: KubeObject, node: string): boolean {
   const { nodeName } = (pod['spec'] ?? {}) as { readonly nodeName?: string };
-  const owners = (pod.metadata['ownerReferences'] ?? []) as readonly { readonly kind: string }[];
-  const isDaemon = owners.some(({ kind }) => kind === 'DaemonSet');
-  return nodeName === node && !isDaemon && !isEnding(pod);
+  return nodeName === node && !isOfDaemonSet(pod) && !isEnding(pod);
+}
+
+export function isOfDaemonSet({ metadata }: KubeObject): boolean {
+  const owners = (metadata['ownerReferences'] ?? []) as readonly { readonly kind: string }[];
+  return owners.some(({ kind }) => kind === 'DaemonSet');
 }
 
 /** Shows every request before it is sent. */

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Child process of the soak: runs the seeds it receives one after the other and reports each result. Every fourth seed
-// runs the autoscaler with a simulated cluster too.
+// runs the autoscaler with a simulated cluster and faults too, and every fourth with random workloads.
 import { runAutoscalerSeed } from './autoscaler-scenario.ts';
 import { runSeed, type SeedResult } from './scenario.ts';
+import { runWorkloadSeed } from './workload-scenario.ts';
 
-const AUTOSCALER_EVERY = 4;
+/** By the remainder of the seed. */
+const AUTOSCALER_RUNS = [runAutoscalerSeed, undefined, undefined, runWorkloadSeed] as const;
 
 async function runBoth(seed: number): Promise<SeedResult> {
   const result = await runSeed(seed);
-  if (seed % AUTOSCALER_EVERY !== 0) return result;
-  const { violations, counts, log } = await runAutoscalerSeed(seed);
+  const run = AUTOSCALER_RUNS[seed % AUTOSCALER_RUNS.length];
+  if (run === undefined) return result;
+  const { violations, counts, log } = await run(seed);
   if (process.env['SOAK_LOG'] !== undefined) process.stderr.write(`${log.join('\n')}\n`);
   return {
     ...result,

@@ -2,7 +2,7 @@
 // A real control plane on loopback for one suite: etcd, kube-apiserver, kube-scheduler and kube-controller-manager, the
 // join rules of kubeadm and k3s, and a supervisor for agents of k3s and RKE2. It starts in seconds and ends with the suite.
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Api } from './api.ts';
@@ -15,6 +15,7 @@ import { removeFolderOnExit } from './reaper.ts';
 import {
   apiServerArgs,
   apiServerUrl,
+  auditLogPath,
   type ControlPlaneSettings,
   controllerManagerArgs,
   etcdArgs,
@@ -35,6 +36,22 @@ export interface ControlPlaneOptions {
   readonly nodeMonitorGraceSeconds?: number;
   /** Name of this host for guests that cannot connect to its loopback; it is in cluster-info and in the certificate. */
   readonly nameForGuests?: string;
+  /** Rules of an audit policy: what is recorded, for `readAuditLog`. */
+  readonly auditRules?: readonly object[];
+}
+
+/** A request in the audit log, with the fields that the suites read. */
+export interface AuditEntry {
+  readonly verb: string;
+  readonly user: { readonly username: string };
+  readonly objectRef: {
+    readonly resource: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+  };
+  readonly responseStatus: { readonly code: number };
+  readonly requestObject?: unknown;
 }
 
 /** A user with groups, or the token of a service account or a bootstrap token. Neither = an administrator. */
@@ -76,6 +93,8 @@ export interface ControlPlane {
   startApiServer(): Promise<void>;
   /** Compacts etcd: after the next restart a watch from an older resource version gets 410. */
   compact(): Promise<void>;
+  /** The requests recorded so far. */
+  readAuditLog(): readonly AuditEntry[];
   /** Output of a program, for a failed test. */
   log(program: ControlPlaneProgram): string;
   stop(): Promise<void>;
@@ -91,6 +110,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     nameForGuests,
     ports: await reservePorts(),
     nodeMonitorGraceSeconds: options.nodeMonitorGraceSeconds ?? 20,
+    auditRules: options.auditRules,
   });
   try {
     await plane.start();
@@ -197,6 +217,11 @@ class RunningControlPlane implements ControlPlane {
   async compact(): Promise<void> {
     const now = await this.#etcd('range', { key: Buffer.from('x').toString('base64') });
     await this.#etcd('compaction', { revision: now.header.revision, physical: true });
+  }
+
+  readAuditLog(): readonly AuditEntry[] {
+    const lines = readFileSync(auditLogPath(this.#site), 'utf8').split('\n');
+    return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as AuditEntry);
   }
 
   log(program: ControlPlaneProgram): string {

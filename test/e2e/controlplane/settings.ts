@@ -16,6 +16,12 @@ export interface ControlPlaneSettings {
   /** Time without a heartbeat until a node is NotReady. */
   readonly nodeMonitorGraceSeconds: number;
   readonly nameForGuests: string | undefined;
+  /** Rules of the audit policy; absent = no audit log. */
+  readonly auditRules: readonly object[] | undefined;
+}
+
+export function auditLogPath({ folder }: Pick<ControlPlaneSettings, 'folder'>): string {
+  return join(folder, 'audit.log');
 }
 
 export const LOOPBACK = '127.0.0.1';
@@ -90,6 +96,19 @@ export function apiServerArgs(site: ControlPlaneSettings): string[] {
     '--enable-admission-plugins=NodeRestriction',
     '--enable-bootstrap-token-auth',
     '--allow-privileged',
+    ...auditArgs(site),
+  ];
+}
+
+function auditArgs(site: ControlPlaneSettings): string[] {
+  const { auditRules: rules } = site;
+  if (rules === undefined) return [];
+  const omitStages = ['RequestReceived'];
+  const policy = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages, rules };
+  return [
+    `--audit-policy-file=${writeSecret(site, 'audit-policy.json', JSON.stringify(policy))}`,
+    `--audit-log-path=${auditLogPath(site)}`,
+    '--audit-log-mode=blocking-strict',
   ];
 }
 

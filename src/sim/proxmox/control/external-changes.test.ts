@@ -49,4 +49,14 @@ describe('external changes', () => {
     harness.sim.externalChanges.hostUp('pve2');
     expect(harness.sim.inspect().vms.map(({ running }) => running)).toEqual([true, false]);
   });
+
+  it('keep the disks of guests when their host loses power', async () => {
+    const harness = new SimHarness({ cluster: testCluster(3) });
+    await harness.createVm(100, { scsi0: 'local-lvm:1' });
+    harness.sim.externalChanges.start(100);
+    await harness.clock.advance(10_000);
+    harness.sim.externalChanges.hostDown('pve1');
+    const { volumes } = harness.sim.saveState();
+    expect(volumes.filter(({ vmId }) => vmId === 100)).toMatchObject([{ everBooted: true }]);
+  });
 });

@@ -8,7 +8,7 @@ import { normaliseTags } from '../vm/config.ts';
 import { emptyVm } from '../vm/create.ts';
 import { findOwnedVolumes, removeVmRecords } from '../vm/destroy.ts';
 import { formatDrive, formatNic, isPlainCdrom, parseDrives, parseNic } from '../vm/drives.ts';
-import { powerOff, powerOn } from '../vm/guest-lifecycle.ts';
+import { powerOff, powerOn, saveGuestDiskState } from '../vm/guest-lifecycle.ts';
 import { moveVmToHost } from '../vm/migrate.ts';
 import { applyPending } from '../vm/pending.ts';
 
@@ -94,6 +94,7 @@ export class ExternalChanges {
     tasks.abortTasksOn(name);
     for (const vm of state.vms.values()) {
       if (vm.host !== name || vm.running === undefined) continue;
+      saveGuestDiskState(this.#core, vm, vm.running);
       vm.running.guest.stop();
       vm.running = undefined;
     }

@@ -91,7 +91,8 @@ function guestInput(core: Core, vm: Vm): GuestInput {
   };
 }
 
-function saveGuestDiskState(core: Core, vm: Vm, running: RunningVm): void {
+/** A guest that boots again continues from there. */
+export function saveGuestDiskState(core: Core, vm: Vm, running: RunningVm): void {
   const volume = findBootVolume(core, vm);
   if (volume === undefined) return;
   volume.guestState = running.guest.diskState();
