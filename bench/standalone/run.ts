@@ -96,6 +96,7 @@ async function startDecider(plane: ControlPlane, decider: Decider): Promise<Runn
     distribution: 'k3s',
     kubeconfig,
     mode: 'standalone',
+    scan: `${DELAYS.scan}s`,
     config: pools,
   });
   await waitUntilReady(await site.serve('serve'));

@@ -52,6 +52,8 @@ export interface SiteOptions {
   /** VMs that exist at the start. */
   readonly vms?: ClusterDescription['vms'];
   readonly simulator?: Pick<SimOptions, 'speed' | 'createGuest'>;
+  /** `intervals.scan` of the config; absent = the default. */
+  readonly scan?: string;
   /** YAML lines added to the config. */
   readonly config?: string;
   /** Whether the connections to Proxmox go through fault proxies. */
@@ -283,7 +285,8 @@ class RunningSite implements SimulatedSite {
   async #configFor({ name, storeOf, healthPort }: ConfigOptions): Promise<string> {
     const { url, fingerprint } = this.#options.proxmox ?? (await this.#endpoint(name));
     const path = join(this.folder, `${name}.yaml`);
-    const { plane, kubeconfig = plane.kubeconfig, maxMachines = 10, config = '' } = this.#options;
+    const { plane, kubeconfig = plane.kubeconfig, maxMachines = 10 } = this.#options;
+    const { scan, config = '' } = this.#options;
     const store = this.#options.stores === 'separate' ? storeOf : 'state';
     writeFileSync(
       path,
@@ -292,7 +295,7 @@ mode: ${this.#options.mode ?? 'standalone'}
 cluster: { name: test, kubeconfig: ${kubeconfig} }
 state: { path: ${this.folder}/state/${store}.db }
 http: { health: "127.0.0.1:${healthPort}" }
-intervals: { reconcile: 5s }
+intervals: { reconcile: 5s${scan === undefined ? '' : `, scan: ${scan}`} }
 proxmox:
   lab:
     endpoints: ["${new URL(url).origin}"]
