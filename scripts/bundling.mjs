@@ -35,6 +35,8 @@ export const BUNDLE_OPTIONS = {
   logLevel: 'warning',
   loader: { '.sql': 'text' },
   plugins: [shakeKubernetesClient],
+  // Optional native parts of ssh2, which works without them.
+  external: ['cpu-features', '*.node'],
   metafile: true,
 };
 
@@ -54,9 +56,9 @@ export function thirdPartyLicenses({ outputs }) {
 }
 
 function licenseOf(folder) {
-  const { name, version, license } = JSON.parse(
-    readFileSync(join(root, folder, 'package.json'), 'utf8'),
-  );
+  const manifest = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+  const { name, version, licenses } = manifest;
+  const license = manifest.license ?? licenses?.map(({ type }) => type).join(', ');
   const file = ['LICENSE', 'LICENSE.md', 'LICENSE.txt', 'license', 'LICENCE', 'LICENSE-MIT']
     .map((one) => join(root, folder, one))
     .find(existsSync);

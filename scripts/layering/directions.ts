@@ -65,6 +65,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   kubernetes: { imports: ['model', 'ports'] },
   store: { imports: ['model', 'ports'] },
   system: { imports: ['model', 'ports'] },
+  ssh: { imports: ['model', 'ports'] },
   telemetry: { imports: ['model', 'ports'] },
   http: { imports: ['model', 'ports'] },
   config: { imports: ['model', 'ports'] },
@@ -89,7 +90,9 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   },
   // Certificates and certificate requests, which both simulators create.
   'sim/x509': { imports: [], open: 'every-file' },
-  'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts', 'sim/x509'] },
+  // An SSH server in this process.
+  'sim/ssh': { imports: [], open: 'every-file' },
+  'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts', 'sim/x509', 'sim/ssh'] },
   'sim/kubernetes': { imports: ['model', 'ports', 'sim/x509'] },
 };
 

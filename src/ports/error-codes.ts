@@ -195,6 +195,16 @@ export const ERROR_CODES = {
     retry: 'on-change',
     hint: 'Compare the fingerprint with that of the server (on a Proxmox host: pvenode cert info). If it is the same, set it in tls.fingerprints of the region, or set tls.caFile; for Kubernetes, correct the certificate authority in the kubeconfig.',
   }),
+  SSH_HOST_KEY_NOT_TRUSTED: code({
+    class: 'Unauthorized',
+    retry: 'on-change',
+    hint: 'Compare the fingerprint with that of the host, and add the key to the known hosts file if it is the same.',
+  }),
+  SSH_LOGIN_REFUSED: code({
+    class: 'Unauthorized',
+    retry: 'on-change',
+    hint: 'Add the public key to ~/.ssh/authorized_keys of the user on the host, or set another key or user.',
+  }),
   CLIENT_NOT_ALLOWED: code({
     class: 'Unauthorized',
     retry: 'never',
@@ -226,6 +236,11 @@ export const ERROR_CODES = {
     class: 'Unreachable',
     retry: 'backoff',
     hint: 'Check the server in the kubeconfig and the network: the API server does not respond.',
+  }),
+  SSH_UNREACHABLE: code({
+    class: 'Unreachable',
+    retry: 'backoff',
+    hint: 'Check that the host is up, that sshd runs on it, and that its port is open.',
   }),
   GUEST_AGENT_SILENT: code({
     class: 'Unreachable',

@@ -9,6 +9,7 @@ export { systemClock } from './clock.ts';
 export { fencedTransport } from './fenced-transport.ts';
 export { systemFiles } from './files.ts';
 export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-transport.ts';
+export { openSocket } from './open-socket.ts';
 export { abortOnSignals, ignoreClosedPipes } from './process.ts';
 export { systemRandom } from './random.ts';
 export { runProgram } from './run-program.ts';

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The token file of a k3s or RKE2 agent that has joined. The agent refuses to start without a token, verifies the server's
 // CA by the hash in it, and authenticates by its own certificate: the secret part is not needed any more.
-import { joinLines, quoteShell, STATE_DIRECTORY, TOKEN_FILE } from '../guest-file.ts';
+
+import { quoteShell } from '../../model/quote-shell.ts';
+import { joinLines, STATE_DIRECTORY, TOKEN_FILE } from '../guest-file.ts';
 
 export const AGENT_TOKEN_SCRIPT = '/usr/local/sbin/pvescaler-agent-token';
 

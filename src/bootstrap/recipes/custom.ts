@@ -3,8 +3,9 @@
 // cloud-config. The machine is prepared and cleaned up as with the other recipes.
 import { formatLabels } from '../../model/labels.ts';
 import { accepted, refused } from '../../model/parsed.ts';
+import { quoteShell } from '../../model/quote-shell.ts';
 import { formatTaint } from '../../model/taints.ts';
-import { CUSTOM_SCRIPT, joinLines, quoteShell, secretFile, TOKEN_FILE } from '../guest-file.ts';
+import { CUSTOM_SCRIPT, joinLines, secretFile, TOKEN_FILE } from '../guest-file.ts';
 
 import type { CustomJoin } from '../seed-input.ts';
 import { tokenProblem } from './join-parameters.ts';

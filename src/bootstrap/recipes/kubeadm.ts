@@ -4,12 +4,12 @@
 // guest: both formats are written, and the script chooses.
 import { formatLabels } from '../../model/labels.ts';
 import { accepted, refused } from '../../model/parsed.ts';
+import { quoteShell } from '../../model/quote-shell.ts';
 import { formatYaml } from '../format-yaml.ts';
 import {
   type GuestFile,
   joinLines,
   PROXY_FILE,
-  quoteShell,
   STATE_DIRECTORY,
   secretFile,
 } from '../guest-file.ts';

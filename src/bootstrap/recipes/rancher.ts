@@ -3,16 +3,10 @@
 // start, also when it has its certificates: after the join a token without a secret takes its place.
 import { formatLabels } from '../../model/labels.ts';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+import { quoteShell } from '../../model/quote-shell.ts';
 import { formatTaint } from '../../model/taints.ts';
 import { formatYaml } from '../format-yaml.ts';
-import {
-  type GuestFile,
-  joinLines,
-  quoteShell,
-  secretFile,
-  TOKEN_FILE,
-  unitPath,
-} from '../guest-file.ts';
+import { type GuestFile, joinLines, secretFile, TOKEN_FILE, unitPath } from '../guest-file.ts';
 
 import type { Registration } from '../registration.ts';
 import { AGENT_TOKEN_SCRIPT, renderAgentTokenScript, renderTokenRemoval } from './agent-token.ts';
