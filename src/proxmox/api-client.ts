@@ -429,7 +429,7 @@ function isEndpointFailure(error: unknown): error is PvescalerError {
   const hasNoResponse = error.facts['status'] === undefined;
   return (
     (hasNoResponse && (error.class === 'Unreachable' || error.class === 'TimedOut')) ||
-    error.code === 'TLS_NOT_TRUSTED' ||
+    ['TLS_NOT_TRUSTED', 'SSH_HOST_KEY_NOT_TRUSTED', 'SSH_LOGIN_REFUSED'].includes(error.code) ||
     error.code === 'PVE_UNREACHABLE'
   );
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../ports/clock.ts';
 import { Cancelled, InvalidConfig, Unreachable } from '../ports/errors.ts';
 
 export interface Endpoint {
-  /** `https://pve1.example:8006`, without a path. */
+  /** `https://pve1.example:8006` or `ssh://pve1:22`, without a path. */
   readonly origin: string;
   readonly hostname: string;
   readonly requestLimit: ConcurrencyLimit;
@@ -147,7 +147,7 @@ function originOf(address: string): string | undefined {
 }
 
 function parseEndpoint(text: string, maxConcurrentRequests: number): Endpoint {
-  const withScheme = /^https?:\/\//.test(text) ? text : `https://${text}`;
+  const withScheme = /^(https?|ssh):\/\//.test(text) ? text : `https://${text}`;
   if (!URL.canParse(withScheme)) {
     throw new InvalidConfig(
       'CONFIG_INVALID',
@@ -158,7 +158,8 @@ function parseEndpoint(text: string, maxConcurrentRequests: number): Endpoint {
   const hasPort = url.port !== '' || /:\d+(\/|$)/.test(withScheme.slice('https://'.length - 1));
   if (!hasPort) url.port = PROXMOX_PORT;
   return {
-    origin: url.origin,
+    // `url.origin` is null for ssh.
+    origin: `${url.protocol}//${url.host}`,
     hostname: url.hostname,
     requestLimit: new ConcurrencyLimit(maxConcurrentRequests),
     guestRequestLimit: new ConcurrencyLimit(maxConcurrentRequests * GUEST_LIMIT_FACTOR),

@@ -1,20 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
 import type { CallOptions, Hypervisor, RegionView } from '../ports/hypervisor.ts';
+import type { Transport } from '../ports/transport.ts';
 import { ApiClient, type ApiClientOptions } from './api-client.ts';
 import { parseClusterResources } from './cluster-resources.ts';
 import { GuestAgent } from './guest-agent.ts';
+import { formatEndpoint, PveshTransport, type SshHost } from './pvesh/transport.ts';
 import { TaskFollower, Tasks } from './tasks.ts';
 import { VersionCheck } from './version.ts';
 import { VmHosts } from './vm-hosts.ts';
 import { VmSizes } from './vm-sizes.ts';
 import { Vms } from './vms.ts';
-import { formatVolumeId, Volumes } from './volumes.ts';
+import { formatVolumeId, type StageFile, Volumes } from './volumes.ts';
 import { asBoolean, asNumber, asObject, asObjects, asText, encodeSegment } from './wire-values.ts';
 
 export interface ProxmoxOptions extends ApiClientOptions {
   readonly region: string;
+  /** Absent: files are part of the request. */
+  readonly stageFile?: StageFile | undefined;
 }
+
+export interface ProxmoxOverSshOptions
+  extends Pick<ProxmoxOptions, 'region' | 'clock' | 'random' | 'limits'> {
+  readonly hosts: readonly SshHost[];
+  /** Wraps the transport, to fence or measure requests. */
+  readonly wrap?: (transport: Transport) => Transport;
+}
+
+/** The same over `pvesh` and `qm` on the hosts, as root. */
+export function createProxmoxOverSsh(options: ProxmoxOverSshOptions): Hypervisor {
+  const { hosts, wrap = (transport) => transport, random } = options;
+  const pvesh = new PveshTransport(hosts);
+  return createProxmoxHypervisor({
+    ...options,
+    endpoints: hosts.map(formatEndpoint),
+    credentials: { kind: 'transport', user: 'root@pam' },
+    transport: wrap(pvesh),
+    stageFile: (file, { signal }) =>
+      pvesh.stageFile(file, { timeoutMs: STAGE_TIMEOUT_MS, signal, random }),
+  });
+}
+
+/** A seed has well under a megabyte. */
+const STAGE_TIMEOUT_MS = 60_000;
 
 /** Creates the Hypervisor of one region. Closing it closes the transport. */
 export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
@@ -26,7 +54,8 @@ export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
   const follower = new TaskFollower({ task: (task) => tasks.status(task, {}) }, clock);
   const vmSizes = new VmSizes({ api, clock });
   const vms = new Vms({ api, vmHosts, version, onConfigRead: (config) => vmSizes.record(config) });
-  const volumes = new Volumes({ api, random, version, follower });
+  const { stageFile } = options;
+  const volumes = new Volumes({ api, random, version, follower, stageFile });
   const agent = new GuestAgent({ api, vmHosts, clock });
   const noOptions: CallOptions = {};
   return {

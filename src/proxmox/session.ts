@@ -9,7 +9,9 @@ export type Credentials =
   /** `id` is `user@realm!name`. */
   | { readonly kind: 'token'; readonly id: string; secret(): string | Promise<string> }
   /** `user` is `name@realm`. */
-  | { readonly kind: 'password'; readonly user: string; password(): string | Promise<string> };
+  | { readonly kind: 'password'; readonly user: string; password(): string | Promise<string> }
+  /** The transport logs in; commands on a host run as `root@pam`. */
+  | { readonly kind: 'transport'; readonly user: string };
 
 export interface Session {
   /** Authentication headers for one request. */
@@ -29,9 +31,19 @@ export function createSession(
   credentials: Credentials,
   options: { readonly clock: Clock; readonly login: Login },
 ): Session {
-  return credentials.kind === 'token'
-    ? new TokenSession(credentials)
-    : new TicketSession(credentials, options);
+  switch (credentials.kind) {
+    case 'token':
+      return new TokenSession(credentials);
+    case 'password':
+      return new TicketSession(credentials, options);
+    case 'transport':
+      return {
+        user: credentials.user,
+        headers: () => Promise.resolve({}),
+        invalidate: () => false,
+        secrets: () => [],
+      };
+  }
 }
 
 class TokenSession implements Session {

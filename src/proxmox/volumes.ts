@@ -9,7 +9,7 @@ import type {
 } from '../ports/hypervisor.ts';
 import type { Random } from '../ports/random.ts';
 import type { SizedBody } from '../ports/transport.ts';
-import type { ApiClient } from './api-client.ts';
+import type { ApiClient, ApiRequest } from './api-client.ts';
 
 import type { TaskFollower } from './tasks.ts';
 import { parseStartedTask } from './upid.ts';
@@ -30,7 +30,15 @@ export interface IsoFile {
   readonly bytes: Uint8Array;
 }
 
+/** Writes a file to the host, where Proxmox takes it from. */
+export type StageFile = (
+  file: Pick<IsoFile, 'host' | 'bytes'>,
+  options: CallOptions,
+) => Promise<{ readonly path: string; remove(): Promise<void> }>;
+
 interface VolumesOptions {
+  /** Absent: files are part of the request. */
+  readonly stageFile?: StageFile | undefined;
   readonly api: ApiClient;
   readonly random: Random;
   readonly version: VersionCheck;
@@ -43,12 +51,14 @@ export class Volumes {
   readonly #random: Random;
   readonly #version: VersionCheck;
   readonly #follower: TaskFollower;
+  readonly #stageFile: StageFile | undefined;
 
   constructor(options: VolumesOptions) {
     this.#api = options.api;
     this.#random = options.random;
     this.#version = options.version;
     this.#follower = options.follower;
+    this.#stageFile = options.stageFile;
   }
 
   async list(
@@ -119,22 +129,46 @@ export class Volumes {
     if (!ISO_NAME.test(file.name))
       throw invalidFileName(file.name, 'letters, digits, "_.-", then .iso or .img');
     const operation = `upload ${file.name} to ${file.storage} on ${file.host}`;
-    const data = await this.#api.requestData({
+    const request = {
       method: 'POST',
       path: `${storagePath(file)}/upload`,
+      operation,
+      host: file.host,
+      ...options,
+    } as const;
+    if (this.#stageFile !== undefined)
+      return this.#uploadStaged(request, file, await this.#stageFile(file, options));
+    const data = await this.#api.requestData({
+      ...request,
       upload: encodeMultipart({
         fields: [['content', 'iso']],
         fileName: file.name,
         bytes: file.bytes,
         boundary: `pvescaler-${this.#random.uuid()}`,
       }),
-      operation,
-      host: file.host,
       needs: [{ privilege: 'Datastore.AllocateTemplate', path: `/storage/${file.storage}` }],
       isForHostItself: true,
-      ...options,
     });
     return parseStartedTask(data, operation);
+  }
+
+  /** The task removes the staged file. */
+  async #uploadStaged(
+    request: ApiRequest,
+    { name }: IsoFile,
+    staged: Awaited<ReturnType<StageFile>>,
+  ): Promise<TaskRef> {
+    const form = { content: 'iso', filename: name, tmpfilename: staged.path };
+    try {
+      const data = await this.#api.requestData({ ...request, form });
+      return parseStartedTask(data, request.operation);
+    } catch (error) {
+      // It contains the secrets of a machine. If the call may have started the task, the task removes it.
+      const { status, requestSent } = error instanceof PvescalerError ? error.facts : {};
+      if (status !== undefined || requestSent === false)
+        await staged.remove().catch(() => undefined);
+      throw error;
+    }
   }
 
   async delete(host: string, volumeId: string, options: CallOptions): Promise<void> {

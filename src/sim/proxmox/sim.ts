@@ -15,6 +15,7 @@ import type { Core, UrlSource } from './core.ts';
 import { createGuest, type Guest, type GuestInput, type OpenConnection } from './guest/guest.ts';
 import type { SimRequest, SimResponse } from './http/messages.ts';
 import { RequestPipeline } from './http/pipeline.ts';
+import { HostShell } from './shell/host-shell.ts';
 import { buildClusterState } from './state/build-cluster-state.ts';
 import type { ClusterDescription } from './state/cluster-description.ts';
 import { TaskEngine } from './tasks/engine.ts';
@@ -42,6 +43,8 @@ export interface ProxmoxSim {
   readonly version: ApiVersion;
   /** Handles one request. Rejects with SimConnectionError when the connection fails. */
   handle(request: SimRequest): Promise<SimResponse>;
+  /** The shell of root on a host, as over SSH. */
+  shell(host: string): HostShell;
   readonly faults: Faults;
   readonly externalChanges: ExternalChanges;
   inspect(): Inspection;
@@ -106,9 +109,15 @@ export function createProxmoxSim(options: SimOptions): ProxmoxSim {
       requests.set(key, (requests.get(key) ?? 0) + 1);
     },
   });
+  const shells = new Map<string, HostShell>();
   return {
     version: core.state.version,
     handle: (request) => pipeline.handle(request),
+    shell: (host) => {
+      const shell = shells.get(host) ?? new HostShell(core, pipeline, host);
+      shells.set(host, shell);
+      return shell;
+    },
     faults,
     externalChanges,
     inspect: () => inspectCluster(core, requests),

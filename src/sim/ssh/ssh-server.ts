@@ -16,6 +16,8 @@ export interface ServedCommand {
   readonly command: string;
   readonly input: Uint8Array;
   readonly user: string;
+  /** Whether output still reaches the client. */
+  readonly isConnected: () => boolean;
 }
 
 export interface CommandEnd {
@@ -29,7 +31,7 @@ export interface SshServerOptions {
   readonly hostKey: string;
   /** Public keys that may log in, `type base64 comment`. */
   readonly authorizedKeys: readonly string[];
-  /** Continues when the client is gone, like a command without a terminal. */
+  /** Continues when the client is gone, like a command without a terminal. A rejection closes the connection. */
   run(command: ServedCommand): Promise<CommandEnd>;
   readonly files: RemoteFiles;
   /** False: the connection is closed at once, as by a host that is down. */
@@ -120,7 +122,7 @@ function serveConnection(connection: Connection, options: ConnectionOptions): vo
     const onEnd = () => {
       sessions -= 1;
     };
-    serveSession(accept(), { ...options, user, onEnd });
+    serveSession(accept(), { ...options, user, onEnd, onFailure: () => connection.end() });
   });
 }
 
@@ -142,16 +144,19 @@ function isSameKey(one: Buffer, other: Buffer): boolean {
 interface SessionOptions extends ConnectionOptions {
   readonly user: string;
   readonly onEnd: () => void;
+  readonly onFailure: () => void;
 }
 
 function serveSession(session: Session, options: SessionOptions): void {
-  const { user, onEnd } = options;
+  const { user, onEnd, onFailure } = options;
   session.on('exec', (accept, _reject, { command }) => {
     const channel = accept();
     channel.once('close', onEnd);
-    void readInput(channel)
-      .then((input) => options.run({ command, input, user }))
-      .then((end) => sendEnd(channel, end));
+    const isConnected = () => !channel.destroyed && channel.writable;
+    readInput(channel)
+      .then((input) => options.run({ command, input, user, isConnected }))
+      .then((end) => sendEnd(channel, end))
+      .catch(onFailure);
   });
   session.on('sftp', (accept) => {
     const sftp = accept();

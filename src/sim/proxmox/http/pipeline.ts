@@ -2,11 +2,12 @@
 // Handles one request in the order of the Proxmox servers: method, transfer encoding, login, body, path,
 // permissions, target host, parameters, work. The order decides which of several errors the client receives.
 import type { EndpointFact } from '../../../proxmox/wire-facts/index.ts';
+import { ROOT_USER } from '../access/permissions.ts';
 import type { Caller } from '../access/sessions.ts';
 import { HANDLERS } from '../api/handlers.ts';
 import { ApiError, parameterError, permissionError, serverError } from '../api-error.ts';
 import type { FaultRule, Faults, FaultTarget } from '../control/faults.ts';
-import { Call, type Core, Paged } from '../core.ts';
+import { Call, type Core, Paged, type Upload } from '../core.ts';
 import {
   formatScalar,
   normaliseParams,
@@ -70,6 +71,33 @@ export class RequestPipeline {
       if (error instanceof EarlyResponse) return error.response;
       throw error;
     }
+  }
+
+  findEndpoint(method: string, path: string): EndpointFact | undefined {
+    return this.#router.find(method, path)?.endpoint;
+  }
+
+  /** A call of a command that runs on the host as root: without login, permissions and API servers. */
+  async runAsRoot(call: RootCall): Promise<unknown> {
+    const { method, path, host } = call;
+    const route = this.#router.find(method, path);
+    if (route === undefined) throw new ApiError(501, `Method '${method} ${path}' not implemented`);
+    const request = { method, target: path };
+    const incoming = { request, entryHost: host, format: 'json', path, query: '' } as const;
+    const caller = { authUser: ROOT_USER, isToken: false };
+    const params = mergeParams(call.params, route.pathParams);
+    const { upload } = call;
+    const name = `${method} ${route.endpoint.path}`;
+    const response = await this.#executeWithFaults(incoming, {
+      caller,
+      params,
+      route,
+      host,
+      upload,
+    });
+    this.#hooks.onResponse(name, response.status);
+    const body: { readonly data?: unknown } = JSON.parse(response.body);
+    return body.data ?? null;
   }
 
   async #respond(incoming: IncomingRequest): Promise<SimResponse> {
@@ -283,6 +311,14 @@ export class RequestPipeline {
   async #sleep(ms: number): Promise<void> {
     await this.#core.state.clock.sleep(ms / this.#core.state.speed);
   }
+}
+
+export interface RootCall {
+  readonly method: string;
+  readonly path: string;
+  readonly params: Params;
+  readonly host: string;
+  readonly upload: Upload | undefined;
 }
 
 interface MatchedRequest extends RequestBody {

@@ -143,8 +143,8 @@ export class TaskEngine {
   }
 
   /** Interrupts the worker; the work stops at its next wait. */
-  stop(upid: string): void {
-    this.#live.get(upid)?.abort.abort(new Error('received interrupt'));
+  stop(upid: string, reason = 'received interrupt'): void {
+    this.#live.get(upid)?.abort.abort(new Error(reason));
   }
 
   /** Aborts all tasks of a host that lost power. */

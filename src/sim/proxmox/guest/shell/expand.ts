@@ -169,7 +169,8 @@ function readParameter(scope: Scope, name: string): string | undefined {
   if (name === '@' || name === '*') return scope.args.join(' ');
   if (name === '#') return String(scope.args.length);
   if (name === '?') return String(scope.status);
-  if (name === '$' || name === '!') return '1';
+  if (name === '$') return '1';
+  if (name === '!') return scope.variables.get('!') ?? '1';
   if (name === '0') return scope.name;
   if (/^\d$/.test(name)) return scope.args[Number(name) - 1];
   return scope.variables.get(name);

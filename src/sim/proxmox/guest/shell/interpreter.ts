@@ -28,6 +28,8 @@ import { Unwind } from './unwind.ts';
 /** A script with more steps is treated as an endless loop. */
 const MAX_STEPS = 20_000;
 const EXIT_TIMED_OUT = 124;
+/** Exported, so that programs know their parent process. The space prevents a clash with real names. */
+export const PROCESS_ID = ' processId';
 
 export class Interpreter implements ShellState {
   readonly scope: Scope;
@@ -112,9 +114,26 @@ export class Interpreter implements ShellState {
         return 0;
       case 'chain':
         return this.#runChain(node, streams);
+      case 'background':
+        return this.#startBackground(node.node, streams);
       case 'list':
         return this.#runList(node.items, streams);
     }
+  }
+
+  async #startBackground(node: ShellNode, streams: Streams): Promise<number> {
+    if (this.#host.startBackground === undefined) return this.#runNode(node, streams);
+    const child = this.#fork();
+    const processId = this.#host.startBackground((id) => {
+      child.scope.variables.set(PROCESS_ID, String(id));
+      child.exported.add(PROCESS_ID);
+      return child.#runNode(node, streams).catch((error: unknown) => {
+        if (error instanceof Unwind) return error.code;
+        throw error;
+      });
+    });
+    this.scope.variables.set('!', String(processId));
+    return 0;
   }
 
   /** `exec > file` redirects all commands after it, also in the enclosing lists. */

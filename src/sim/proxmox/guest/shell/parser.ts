@@ -47,7 +47,8 @@ class Parser {
     const items: ShellNode[] = [];
     this.#skipSeparators();
     while (this.#position < this.#tokens.length && !ends.includes(this.#peek() ?? '')) {
-      items.push(this.#parseChain());
+      const node = this.#parseChain();
+      items.push(this.#peekOperator() === '&' ? { kind: 'background', node } : node);
       if (!this.#skipSeparators() && !ends.includes(this.#peek() ?? '')) break;
     }
     this.#depth -= 1;

@@ -33,6 +33,8 @@ export interface ShellHost {
     argv: readonly string[],
     streams: Streams,
   ): Promise<number> | undefined;
+  /** Starts a command in the background and returns its process id. Absent: the shell waits for the command. */
+  startBackground?(run: (processId: number) => Promise<number>): number;
 }
 
 export interface ShellOptions {

@@ -75,6 +75,7 @@ export type ShellNode =
       readonly first: ShellNode;
       readonly rest: readonly { readonly operator: '&&' | '||'; readonly node: ShellNode }[];
     }
+  | { readonly kind: 'background'; readonly node: ShellNode }
   | { readonly kind: 'list'; readonly items: readonly ShellNode[] };
 
 export type ShellToken =
