@@ -15,13 +15,13 @@ import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './confi
 import { openTelemetry, startDashboard, startFrontEnd, startHealthServer } from './daemon.ts';
 import type { ProbeOptions } from './doctor/index.ts';
 import type { ConnectionSource, OpenTransport, SecretReader } from './kubernetes/index.ts';
-import { InvalidConfig, StoreUnusable, Unreachable, UnsupportedVersion } from './ports/errors.ts';
+import { InvalidConfig, StoreUnusable, Unreachable } from './ports/errors.ts';
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
 import type { ConnectedCluster, ConnectOptions, OpenedStore } from './setup/index.ts';
 import type { OpenConnection } from './sim/proxmox/index.ts';
-import type { SshLogin } from './ssh/index.ts';
+import type { HostKeyTrust, SshLogin } from './ssh/index.ts';
 import {
   abortOnSignals,
   ask,
@@ -36,6 +36,7 @@ import {
   systemFiles,
   systemRandom,
   type TransportTls,
+  terminalQuestion,
 } from './system/index.ts';
 
 /** Unique per process start. */
@@ -158,18 +159,9 @@ const openKubernetesTransport: OpenTransport = ({ caPem, isInsecure, serverName,
 
 /** Secrets are read again for each use, so that a rotated one is picked up. */
 async function createCredentials(
-  login: RegionConfig['login'],
+  login: Exclude<RegionConfig['login'], { kind: 'none' }>,
   cluster: Config['cluster'],
 ): Promise<Credentials> {
-  if (login.kind === 'none') {
-    throw new UnsupportedVersion(
-      'FEATURE_NOT_THERE',
-      'this release cannot connect to Proxmox over SSH',
-      {
-        hint: 'Set a token or a user with a password for the region.',
-      },
-    );
-  }
   const reveal = (source: SecretSource) => async () =>
     (await readSecret(source, cluster)).secret.reveal();
   if (login.kind === 'password') {
@@ -196,51 +188,103 @@ async function readTls(tls: RegionConfig['tls']): Promise<TransportTls> {
   return { kind: 'verify', caPem };
 }
 
-async function inspectProxmox(region: RegionConfig, cluster: Config['cluster']) {
-  const { createProxmoxInspector } = await import('./proxmox/index.ts');
-  const { name, endpoints, login, tls, requestTimeoutMs } = region;
-  return createProxmoxInspector({
-    region: name,
-    endpoints,
-    credentials: await createCredentials(login, cluster),
-    transport: await openHttpTransport({ tls: await readTls(tls) }),
+async function connectProxmox(region: RegionConfig, options: ConnectOptions) {
+  const { transport, login } = region;
+  if (transport.kind === 'ssh') return connectProxmoxOverSsh(region, transport, options);
+  if (login.kind === 'none')
+    throw new InvalidConfig('CONFIG_INVALID', `region ${region.name} has no credentials`);
+  return connectProxmoxRest(region, login, options);
+}
+
+type SshTransport = Extract<RegionConfig['transport'], { kind: 'ssh' }>;
+
+async function connectProxmoxOverSsh(
+  region: RegionConfig,
+  { hosts, user, login, trust }: SshTransport,
+  { fence, cluster, meters }: ConnectOptions,
+) {
+  const [{ createProxmoxOverSsh }, { openSshShell }, telemetry] = await Promise.all([
+    import('./proxmox/index.ts'),
+    import('./ssh/index.ts'),
+    import('./telemetry/index.ts'),
+  ]);
+  const metered = (transport: Transport) =>
+    meters === undefined
+      ? transport
+      : telemetry.meteredTransport(transport, { region: region.name, meters, clock: systemClock });
+  const hypervisor = createProxmoxOverSsh({
+    region: region.name,
+    hosts: hosts.map(({ hostname, port }) => ({
+      hostname,
+      port,
+      shell: openSshShell({
+        host: hostname,
+        port,
+        user,
+        login: createSshLogin(login, cluster),
+        trust: trust.kind === 'fingerprints' ? trust : trustKnownHosts(trust.path),
+        openSocket,
+        clock: systemClock,
+        unreachable: 'PVE_UNREACHABLE',
+      }),
+    })),
+    wrap: (transport) => metered(fencedTransport(transport, fence)),
     clock: systemClock,
     random: systemRandom,
-    limits: { requestTimeoutMs },
+    limits: { requestTimeoutMs: region.requestTimeoutMs },
   });
+  return { hypervisor, warnings: [] };
 }
 
-async function inspectKubernetes(cluster: Config['cluster']) {
-  const { openClusterInspector } = await import('./kubernetes/index.ts');
-  const source = await findKubernetes(cluster);
-  if (source === undefined) return undefined;
-  const { namespace } = cluster;
-  const openTransport = openKubernetesTransport;
-  return openClusterInspector({ source, runProgram, openTransport, clock: systemClock, namespace });
-}
-
-const PROBE_TIMEOUT_MS = 10_000;
-
-async function probe(url: string, { caPem, authorization, signal }: ProbeOptions) {
-  const transport = await openHttpTransport({
-    tls: caPem === undefined ? { kind: 'insecure' } : { kind: 'verify', caPem },
-    unreachable: 'KUBERNETES_UNREACHABLE',
-  });
-  const headers = caPem === undefined || authorization === undefined ? {} : { authorization };
-  try {
-    const request = { method: 'GET', url, headers, timeoutMs: PROBE_TIMEOUT_MS, signal } as const;
-    const { status, body } = await transport.request(request);
-    const parts: Uint8Array[] = [];
-    for await (const part of body) parts.push(part);
-    return { status, body: Buffer.concat(parts).toString('utf8') };
-  } finally {
-    await transport.close();
+function createSshLogin(login: SshTransport['login'], cluster: Config['cluster']): SshLogin {
+  if (login.kind === 'agent') {
+    const socketPath = process.env['SSH_AUTH_SOCK'];
+    if (socketPath !== undefined && socketPath !== '') return { kind: 'agent', socketPath };
+    throw new InvalidConfig(
+      'SECRET_UNREADABLE',
+      'transport.ssh.agent is set, but SSH_AUTH_SOCK is not',
+      {
+        hint: 'Start an SSH agent and add the key with ssh-add, or set privateKeyFile.',
+      },
+    );
   }
+  const { path, passphrase } = login;
+  return {
+    kind: 'key',
+    path,
+    readKey: () => readFile(path, 'utf8'),
+    ...(passphrase !== undefined && {
+      readPassphrase: async () => (await readSecret(passphrase, cluster)).secret.reveal(),
+    }),
+  };
 }
 
-async function connectProxmox(region: RegionConfig, { fence, cluster, meters }: ConnectOptions) {
+/** On a terminal, a person decides on an unknown host key. */
+function trustKnownHosts(path: string): HostKeyTrust {
+  const ask = terminalQuestion();
+  return {
+    kind: 'known-hosts',
+    path,
+    read: () => systemFiles.read(path),
+    ...(ask !== undefined && {
+      firstUse: {
+        confirm: ({ host, type, fingerprint }) =>
+          ask(
+            `The SSH host ${host} is not known. Its ${type} key has the fingerprint\n  ${fingerprint}\nTrust it and add it to ${path}?`,
+          ),
+        append: (line) => systemFiles.appendLine(path, line),
+      },
+    }),
+  };
+}
+
+async function connectProxmoxRest(
+  region: RegionConfig,
+  login: Exclude<RegionConfig['login'], { kind: 'none' }>,
+  { fence, cluster, meters }: ConnectOptions,
+) {
   const { createProxmoxHypervisor } = await import('./proxmox/index.ts');
-  const { endpoints, login, tls, requestTimeoutMs } = region;
+  const { endpoints, tls, requestTimeoutMs } = region;
   const credentials = await createCredentials(login, cluster);
   const secret = login.kind === 'token' ? login.secret : undefined;
   const warnings = secret === undefined ? [] : (await readSecret(secret, cluster)).warnings;

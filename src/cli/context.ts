@@ -12,6 +12,8 @@ export interface ProxmoxSimOptions {
   readonly speed: number;
   readonly listen: string;
   readonly tls: boolean;
+  /** Serve the shells of the hosts over SSH; `authorizedKeys` is the text of such a file. */
+  readonly ssh?: { readonly listen: string; readonly authorizedKeys: string };
   /** A result of `saveState`. */
   readonly state?: string;
 }
@@ -22,6 +24,15 @@ export interface RunningSim {
   readonly fingerprint: string | undefined;
   readonly version: string;
   readonly hosts: readonly string[];
+  /** Where the hosts serve SSH; undefined if they do not. */
+  readonly ssh:
+    | readonly {
+        readonly host: string;
+        readonly address: string;
+        readonly key: string;
+        readonly fingerprint: string;
+      }[]
+    | undefined;
   /** Logins of the default cluster; empty when a description file defines them. */
   readonly credentials: readonly string[];
   saveState(): string;

@@ -8,6 +8,8 @@ interface SimOptions {
   readonly cluster?: string;
   readonly listen: string;
   readonly tls?: true;
+  readonly sshKey?: string;
+  readonly sshListen: string;
   readonly speed: string;
   readonly state?: string;
   readonly version?: '8.4' | '9.2';
@@ -32,6 +34,15 @@ export function addSimProxmox(parent: Command, host: CommandHost): void {
       '127.0.0.1:8006',
     )
     .option('--tls', 'serve HTTPS with a new self-signed certificate')
+    .option(
+      '--ssh-key <file>',
+      'serve SSH on each host, with pvesh and qm, for root with this public key',
+    )
+    .option(
+      '--ssh-listen <address>',
+      'SSH address of the first host; the others take the next ports',
+      '127.0.0.1:0',
+    )
     .option('--speed <factor>', 'factor by which it is faster than real Proxmox VE', '1')
     .option('--state <file>', 'load this file at the start, and save to it')
     .addOption(
@@ -42,13 +53,16 @@ export function addSimProxmox(parent: Command, host: CommandHost): void {
 }
 
 async function runSimulator(context: CliContext, options: SimOptions): Promise<void> {
-  const { cluster, state } = options;
+  const { cluster, state, sshKey } = options;
   const saved = state === undefined ? undefined : await context.files.read(state);
   const sim = await context.adapters.startProxmoxSim({
     hosts: parseWholeNumber('--hosts', options.hosts ?? '3', MAX_HOSTS),
     speed: parsePositive('--speed', options.speed),
     listen: options.listen,
     tls: options.tls === true,
+    ...(sshKey !== undefined && {
+      ssh: { listen: options.sshListen, authorizedKeys: await readSshKey(context, sshKey) },
+    }),
     ...(cluster !== undefined && {
       cluster: { path: cluster, text: await readCluster(context, cluster) },
     }),
@@ -77,9 +91,9 @@ async function saveUntilStopped(
 }
 
 function announce(context: CliContext, sim: RunningSim, options: SimOptions): void {
-  const { url, fingerprint, hosts, version, credentials } = sim;
+  const { url, fingerprint, hosts, version, credentials, ssh } = sim;
   if (options.json === true) {
-    context.out(`${JSON.stringify({ url, fingerprint, hosts, version })}\n`);
+    context.out(`${JSON.stringify({ url, fingerprint, hosts, version, ssh })}\n`);
     return;
   }
   context.out(
@@ -87,6 +101,9 @@ function announce(context: CliContext, sim: RunningSim, options: SimOptions): vo
       `Proxmox VE ${version}, simulated: ${url}/api2/json`,
       `hosts        ${hosts.join(', ')}`,
       ...(fingerprint === undefined ? [] : [`fingerprint  ${fingerprint}`]),
+      ...(ssh ?? []).map(
+        ({ host, address, fingerprint: key }) => `ssh          ${host} ${address} ${key}`,
+      ),
       ...credentials.map((line) => `log in       ${line}`),
       'Ctrl-C stops it.',
       '',
@@ -100,6 +117,15 @@ async function readCluster(context: CliContext, path: string): Promise<string> {
   throw new InvalidConfig('CONFIG_UNREADABLE', `cluster description ${path} does not exist`, {
     hint: 'See docs/reference/simulated-cluster.md for its format.',
   });
+}
+
+async function readSshKey(context: CliContext, path: string): Promise<string> {
+  const text = await context.files.read(path);
+  if (text !== undefined && /^\S+ [A-Za-z0-9+/=]+/m.test(text)) return text;
+  throw new InvalidRequest(
+    'USAGE',
+    `--ssh-key takes a public key in the format of OpenSSH, which ${path} is not`,
+  );
 }
 
 function parsePositive(flag: string, text: string): number {

@@ -20,7 +20,6 @@ interface PlannedRow {
 const TEMPLATE_BUILD = 'building templates';
 
 export const PLANNED_KEYS: readonly PlannedRow[] = [
-  { prefix: ['proxmox', '*', 'transport'], feature: 'SSH to Proxmox hosts', supported: 'rest' },
   ...['image', 'cpu', 'memory', 'disk', 'packages', 'storage', 'bridge'].map((key) => ({
     prefix: ['templates', '*', key],
     feature: TEMPLATE_BUILD,

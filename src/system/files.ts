@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { FileHandle } from 'node:fs/promises';
-import { access, mkdir, open, readFile, stat } from 'node:fs/promises';
+import { access, appendFile, mkdir, open, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** The files of this machine. New files are readable by their owner only: some contain keys. */
@@ -29,6 +29,12 @@ export const systemFiles = {
       await file.close();
     }
     return 'written';
+  },
+
+  /** Creates a missing file and its folders. */
+  async appendLine(path: string, line: string): Promise<void> {
+    await createFolder(dirname(path));
+    await appendFile(path, `${line}\n`, { mode: FILE_MODE });
   },
 
   exists(path: string): Promise<boolean> {

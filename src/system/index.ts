@@ -14,6 +14,7 @@ export { abortOnSignals, ignoreClosedPipes } from './process.ts';
 export { systemRandom } from './random.ts';
 export { runProgram } from './run-program.ts';
 export { ask, runInteractive } from './terminal.ts';
+export { terminalQuestion } from './terminal-question.ts';
 export { openParentChannel, startThread, type ThreadProgram } from './thread-channel.ts';
 
 /** Loads the HTTP client on demand, because it is large and many commands need none. */

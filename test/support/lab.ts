@@ -8,6 +8,7 @@ import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
+import { createSshKey } from '../../src/sim/ssh/ssh-server.ts';
 import { aFolder, commandLine, pvescaler } from './pvescaler.ts';
 
 const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
@@ -44,6 +45,32 @@ export interface LabOptions {
   readonly behaviour?: string;
   /** What the token may do on all paths; default everything. */
   readonly privileges?: readonly string[];
+  /** Connect over SSH; returns how the host keys are verified, as lines of the config. */
+  readonly ssh?: (hosts: readonly SimulatedSshHost[]) => string;
+}
+
+export interface SimulatedSshHost {
+  readonly host: string;
+  readonly address: string;
+  readonly key: string;
+  readonly fingerprint: string;
+}
+
+interface Site {
+  readonly folder: string;
+  readonly url: string;
+  readonly fingerprint: string;
+  readonly ssh?: readonly SimulatedSshHost[];
+}
+
+function connectionOf({ folder, url, fingerprint, ssh = [] }: Site, options: LabOptions): string {
+  if (options.ssh !== undefined) {
+    const hosts = ssh.map(({ address }) => `"${address}"`).join(', ');
+    return `transport: { ssh: { hosts: [${hosts}], privateKeyFile: ${folder}/key, ${options.ssh(ssh)} } }`;
+  }
+  return `endpoints: ["${new URL(url).origin}"]
+    tls: { fingerprints: ["${fingerprint}"] }
+    token: { id: "scaler@pve!sim", secretFile: ${folder}/token }`;
 }
 
 interface ApiAnswer {
@@ -51,7 +78,7 @@ interface ApiAnswer {
   readonly data: unknown;
 }
 
-function configOf(site: { folder: string; url: string; fingerprint: string }, options: LabOptions) {
+function configOf(site: Site, options: LabOptions) {
   return `
 apiVersion: pvescaler.dev/v1alpha1
 state: { path: ${site.folder}/state/state.db }
@@ -59,9 +86,7 @@ http: { health: "127.0.0.1:0", dashboard: off }
 intervals: { reconcile: 5s }
 proxmox:
   lab:
-    endpoints: ["${site.url}"]
-    tls: { fingerprints: ["${site.fingerprint}"] }
-    token: { id: "scaler@pve!sim", secretFile: ${site.folder}/token }
+    ${connectionOf(site, options)}
     vmIds: 1250-1300
     storage: { images: local, seeds: seeds, disks: local-lvm }
 images:
@@ -91,15 +116,20 @@ export async function aLab(options: LabOptions = {}) {
   const folder = aFolder();
   writeFileSync(join(folder, 'cluster.yaml'), clusterOf(options));
   writeFileSync(join(folder, 'token'), `${SECRET}\n`, { mode: 0o600 });
+  const key = createSshKey('lab');
+  writeFileSync(join(folder, 'key'), key.private, { mode: 0o600 });
+  writeFileSync(join(folder, 'key.pub'), key.public);
+  const ssh = options.ssh === undefined ? '' : ` --ssh-key ${folder}/key.pub`;
   const sim = start(
-    `sim proxmox --cluster ${folder}/cluster.yaml --listen 127.0.0.1:0 --tls --speed 200 --json`.split(
+    `sim proxmox --cluster ${folder}/cluster.yaml --listen 127.0.0.1:0 --tls --speed 200 --json${ssh}`.split(
       ' ',
     ),
   );
   const [line] = (await once(createInterface(sim.stdout!), 'line')) as [string];
-  const { url, fingerprint } = JSON.parse(line) as { url: string; fingerprint: string };
+  const served = JSON.parse(line) as Omit<Site, 'folder'>;
+  const { url } = served;
   const path = join(folder, 'config.yaml');
-  writeFileSync(path, configOf({ folder, url: new URL(url).origin, fingerprint }, options));
+  writeFileSync(path, configOf({ folder, ...served }, options));
   const run = (...args: string[]) => pvescaler([...args, '--config', path]);
   /** A call of another user of the API. */
   const request = async (method: string, call: string): Promise<ApiAnswer> => {
@@ -117,5 +147,5 @@ export async function aLab(options: LabOptions = {}) {
     };
     return { status: response.statusCode ?? 0, data: body.data };
   };
-  return { folder, path, run, sim, request };
+  return { folder, path, run, sim, request, sshHosts: served.ssh ?? [] };
 }

@@ -29,13 +29,42 @@ function checkTransport(path: ConfigPath, region: RegionFile): readonly Finding[
           errorAt([...path, 'endpoints', index], 'appears twice in the list'),
         );
   }
-  const { ssh } = region.transport;
-  const sshPath = [...path, 'transport', 'ssh'];
+  return checkSsh([...path, 'transport', 'ssh'], region.transport.ssh);
+}
+
+type SshFile = Exclude<RegionFile['transport'], 'rest'>['ssh'];
+
+function checkSsh(sshPath: ConfigPath, ssh: SshFile): readonly Finding[] {
   return [
+    ...checkSshLogin(sshPath, ssh),
+    ...(ssh.knownHosts !== undefined && ssh.hostKeys.length > 0
+      ? [
+          errorAtKey(
+            [...sshPath, 'hostKeys'],
+            "cannot be combined with 'knownHosts'; keep only one of them",
+          ),
+        ]
+      : []),
+    ...findDuplicateIndexes(ssh.hosts).map((index) =>
+      errorAt([...sshPath, 'hosts', index], 'appears twice in the list'),
+    ),
     ...(ssh.hosts.length === 0
       ? [errorAt(sshPath, "needs 'hosts', here or as 'hosts.allow' of the region")]
       : []),
     ...checkSecretSource(sshPath, ssh, { prefix: 'passphrase', isNeeded: false }),
+  ];
+}
+
+function checkSshLogin(sshPath: ConfigPath, ssh: SshFile): readonly Finding[] {
+  const { privateKeyFile, agent } = ssh;
+  if (privateKeyFile === undefined && !agent)
+    return [errorAt(sshPath, "needs 'privateKeyFile', or 'agent: true'")];
+  if (privateKeyFile === undefined || !agent) return [];
+  return [
+    errorAtKey(
+      [...sshPath, 'agent'],
+      "cannot be combined with 'privateKeyFile'; keep only one of them",
+    ),
   ];
 }
 

@@ -90,13 +90,31 @@ function buildTransport({ transport }: RegionFile, context: BuildContext) {
   return {
     kind: 'ssh' as const,
     user: ssh.user,
-    port: ssh.port,
-    hosts: ssh.hosts,
-    privateKeyPath: resolvePath(ssh.privateKeyFile, context.folders),
-    passphrase: toSecretSource(
-      { file: ssh.passphraseFile, env: ssh.passphraseEnv, ref: ssh.passphraseRef },
-      context,
-    ),
-    knownHostsPath: resolvePath(ssh.knownHosts, context.folders),
+    hosts: ssh.hosts.map((text) => parseSshHost(text, ssh.port)),
+    login:
+      ssh.privateKeyFile === undefined
+        ? { kind: 'agent' as const }
+        : {
+            kind: 'key' as const,
+            path: resolvePath(ssh.privateKeyFile, context.folders),
+            passphrase: toSecretSource(
+              { file: ssh.passphraseFile, env: ssh.passphraseEnv, ref: ssh.passphraseRef },
+              context,
+            ),
+          },
+    trust:
+      ssh.hostKeys.length > 0
+        ? { kind: 'fingerprints' as const, fingerprints: ssh.hostKeys }
+        : {
+            kind: 'known-hosts' as const,
+            path: resolvePath(ssh.knownHosts ?? '~/.ssh/known_hosts', context.folders),
+          },
   };
+}
+
+/** `pve1`, `pve1:2222`, `2001:db8::1` or `[2001:db8::1]:2222`. */
+function parseSshHost(text: string, port: number) {
+  const [, bracketed, plain, given] = /^(?:\[(.+)\]|([^:]+)):(\d+)$/.exec(text) ?? [];
+  const hostname = bracketed ?? plain;
+  return hostname === undefined ? { hostname: text, port } : { hostname, port: Number(given) };
 }

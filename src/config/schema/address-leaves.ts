@@ -100,6 +100,22 @@ export function fingerprint() {
   );
 }
 
+/** As `ssh-keygen -l` prints it. */
+export function sshFingerprint() {
+  return textLeaf(
+    {
+      type: 'SSH key fingerprint',
+      json: { type: 'string', pattern: '^SHA256:[A-Za-z0-9+/]{43}=?$' },
+    },
+    (value) =>
+      checkPattern(
+        value,
+        /^SHA256:[A-Za-z0-9+/]{43}=?$/,
+        'must be the fingerprint of a host key, SHA256:…, as `ssh-keygen -l` prints it',
+      ),
+  );
+}
+
 export function checksum() {
   return textLeaf(
     {

@@ -105,13 +105,13 @@ export function proxmoxHost() {
   );
 }
 
-/** An SSH host: a DNS name or an IP address. */
+/** An SSH host: a DNS name or an IP address, with a port if it is not the default one. */
 export function sshHost() {
   return textLeaf({ type: 'host', json: TEXT }, (value) =>
     checkPattern(
       value,
-      /^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$/,
-      'is not a host name or address',
+      /^([A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?|\[[0-9A-Fa-f.:]+\]:\d{1,5})$/,
+      'is not a host name or address, with or without a port',
     ),
   );
 }

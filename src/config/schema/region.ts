@@ -2,7 +2,7 @@
 // A region: one Proxmox cluster or a single host, how to connect to it, and which of its resources to use.
 import * as z from 'zod';
 import { DEFAULT_VM_ID_RANGE, formatVmIdRange } from '../values/vm-id-range.ts';
-import { apiEndpoint, fingerprint, vmIdRange } from './address-leaves.ts';
+import { apiEndpoint, fingerprint, sshFingerprint, vmIdRange } from './address-leaves.ts';
 import { duration, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
 import {
@@ -62,20 +62,34 @@ const tlsSchema = section({
 });
 
 const sshSchema = z.strictObject({
-  user: key(unixUser().prefault('root'), 'SSH user on the Proxmox hosts.', {
+  user: key(unixUser().prefault('root'), 'SSH user on the Proxmox hosts; must be root.', {
     replaces: { 'vm-plan': 'ssh_user' },
   }),
   port: key(wholeNumber(1, 65_535).prefault(22), 'SSH port.'),
-  hosts: key(z.array(sshHost()).prefault([]), 'Host names or addresses to log in to.', {
-    defaultText: '`hosts.allow`',
-    replaces: { 'vm-plan': 'proxmox_nodes' },
-  }),
-  privateKeyFile: key(filePath(), 'SSH private key.', {
+  hosts: key(
+    z.array(sshHost()).prefault([]),
+    'Every host that may run machines, as name or address, with `:port` if it differs.',
+    {
+      defaultText: '`hosts.allow`',
+      replaces: { 'vm-plan': 'proxmox_nodes' },
+    },
+  ),
+  privateKeyFile: key(filePath().optional(), 'SSH private key.', {
     replaces: { 'vm-plan': 'ssh_private_key_path' },
   }),
+  agent: key(
+    z.boolean().prefault(false),
+    'Log in with the keys of the SSH agent (`SSH_AUTH_SOCK`) instead of a key file.',
+  ),
   knownHosts: key(
-    filePath().prefault('~/.ssh/known_hosts'),
-    'Known hosts file. Connections to a host without an entry are refused.',
+    filePath().optional(),
+    'Known hosts file. On a terminal, pvescaler asks whether to trust an unknown host; otherwise it refuses it.',
+    { defaultText: '`~/.ssh/known_hosts`' },
+  ),
+  hostKeys: key(
+    z.array(sshFingerprint()).prefault([]),
+    'Fingerprints of the trusted host keys, one per host, instead of a known hosts file.',
+    { examples: [['SHA256:3F0uqxVkmZ5kqyVLbQ6ZbHqYQ5pBmS4lAPY4Ay1wQ7c']] },
   ),
   passphraseFile: passphrase.file,
   passphraseEnv: passphrase.env,
@@ -135,11 +149,11 @@ export const regionSchema = z.strictObject({
     z
       .union([
         z.literal('rest'),
-        z.strictObject({ ssh: key(sshSchema, 'Run `qm` and `pvesh` on the hosts.') }),
+        z.strictObject({ ssh: key(sshSchema, 'Run `pvesh` and `qm` on the hosts as root.') }),
       ])
       .prefault('rest')
       .meta({ 'x-forms': '`rest`, or a mapping with the key `ssh`' }),
-    'How pvescaler connects to Proxmox: the REST API. `qm` and `pvesh` over SSH are not in this release.',
+    'How pvescaler connects to Proxmox: the REST API, or `pvesh` and `qm` on the hosts over SSH.',
   ),
   hosts: key(
     section({

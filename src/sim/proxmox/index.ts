@@ -28,6 +28,7 @@ export {
   type ServeOptions,
   serveProxmoxSim,
 } from './server/serve.ts';
+export { type ServedSsh, serveSsh } from './server/serve-ssh.ts';
 export { startProxmoxSim } from './server/start.ts';
 export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
 export { type ClusterDescription, defaultCluster } from './state/cluster-description.ts';

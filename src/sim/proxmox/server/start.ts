@@ -9,6 +9,7 @@ import { createProxmoxSim, type ProxmoxSim } from '../sim.ts';
 import { type ClusterDescription, defaultCluster } from '../state/cluster-description.ts';
 import { parseClusterDescription } from '../state/parse-cluster-file.ts';
 import { networkUrlSource, serveProxmoxSim } from './serve.ts';
+import { type SshServeOptions, serveSsh } from './serve-ssh.ts';
 
 export interface StartOptions {
   /** Number of hosts when `cluster` is absent. */
@@ -19,6 +20,8 @@ export interface StartOptions {
   readonly speed: number;
   readonly listen: string;
   readonly tls: boolean;
+  /** Absent: the hosts have no SSH. */
+  readonly ssh?: SshServeOptions;
   /** A result of `saveState`. */
   readonly state?: string;
   readonly clock: Clock;
@@ -52,10 +55,29 @@ export async function startProxmoxSim(options: StartOptions) {
       cause,
     });
   });
+  const { ssh } = options;
+  const hosts = cluster.hosts.map(({ name }) => name);
+  const sshServers =
+    ssh === undefined
+      ? undefined
+      : await serveSsh(sim, hosts, ssh).catch((cause: unknown) => {
+          throw new InvalidRequest(
+            'REQUEST_INVALID',
+            `cannot listen on ${ssh.listen}: ${String(cause)}`,
+            {
+              hint: 'Set another address with --ssh-listen, for instance 127.0.0.1:0 for any free ports.',
+              cause,
+            },
+          );
+        });
   return {
     ...served,
+    ssh: sshServers?.hosts,
+    close: async () => {
+      await Promise.all([served.close(), sshServers?.close()]);
+    },
     version: sim.version,
-    hosts: cluster.hosts.map(({ name }) => name),
+    hosts,
     credentials: options.cluster === undefined ? DEFAULT_LOGINS : [],
     saveState: () => JSON.stringify(sim.saveState()),
   };

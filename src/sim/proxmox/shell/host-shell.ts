@@ -70,7 +70,7 @@ export class HostShell {
 
   /** Rejects with SimConnectionError when the host or the connection fails. */
   async run({ command, input, isConnected = () => true }: HostCommand): Promise<HostCommandEnd> {
-    if (!this.#isOnline()) throw new SimConnectionError('ECONNREFUSED');
+    if (!this.isOnline) throw new SimConnectionError('ECONNREFUSED');
     const collected = { out: '', err: '' };
     const write = (stream: 'out' | 'err') => (piece: string) => {
       if (!isConnected()) throw new BrokenPipe();
@@ -85,7 +85,7 @@ export class HostShell {
     const lost = Promise.withResolvers<never>();
     const session = new HostSession(this.#parts(), (error) => lost.reject(error));
     const code = await Promise.race([session.runScript(command, streams, new Map()), lost.promise]);
-    if (!this.#isOnline()) throw new SimConnectionError('ECONNRESET');
+    if (!this.isOnline) throw new SimConnectionError('ECONNRESET');
     return { code, ...collected };
   }
 
@@ -107,7 +107,7 @@ export class HostShell {
     return this.#system.files.paths();
   }
 
-  #isOnline(): boolean {
+  get isOnline(): boolean {
     return this.#core.state.hosts.get(this.#host)?.online === true;
   }
 

@@ -64,7 +64,7 @@ async function run(program: ProgramCall, { verb, method, path, words }: Order): 
     removeUploadedFile(program, parameters['tmpfilename']);
   }
   const isQuiet = formatScalar(quiet ?? '0') === '1';
-  if (result !== null && !isQuiet) streams.out(formatResult(result, formatScalar(format)));
+  if (!isQuiet) streams.out(formatResult(result, formatScalar(format)));
   // Also when the task failed.
   return 0;
 }
@@ -104,8 +104,8 @@ async function runOnOtherHost(
   try {
     const result = await callApi(remote, order);
     if (isUpid(result) && order.method !== 'GET') await followTask(remote, result);
-    if (result === null) return 0;
-    const text = collected === '' ? result : `${collected}${JSON.stringify(result)}`;
+    const isPlain = collected === '' || result === null;
+    const text = isPlain ? result : `${collected}${JSON.stringify(result)}`;
     streams.out(formatResult(text, 'json'));
     return 0;
   } catch (error) {
@@ -117,6 +117,7 @@ async function runOnOtherHost(
 type RootParams = Parameters<typeof callApi>[1]['params'];
 
 function formatResult(result: unknown, format: string): string {
+  if (result === null) return '';
   if (format === 'json') return `${JSON.stringify(sortKeys(result))}\n`;
   if (format === 'json-pretty') return `${JSON.stringify(sortKeys(result), undefined, 3)}\n`;
   if (typeof result === 'string') return `${result}\n`;
