@@ -25,6 +25,8 @@ export interface CreateIntent extends IntentCommon {
   readonly size: MachineSize;
   /** The only host that the machines may be placed on; absent: any host of the pool. */
   readonly host?: HostRef;
+  /** See `Machine.isSelftest`. */
+  readonly isSelftest?: boolean;
 }
 
 export interface DeleteIntent extends IntentCommon {

@@ -29,6 +29,8 @@ export interface FleetClient {
   readonly view: FleetView;
   /** Requests more machines. Throws NoCapacity/POOL_AT_MAXIMUM beyond the pool's limits; then nothing is requested. */
   request(pool: string, count: number, why: RequestReason): Promise<Accepted>;
+  /** Requests one machine that is no member of the pool and is deleted once it is ready. */
+  selftest(pool: string, why: RequestReason): Promise<Accepted>;
   /** Requests the deletion of these machines. */
   remove(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
   /** Requests the creations or deletions that bring the pool to this size. */
@@ -60,6 +62,7 @@ export function createFleetClient(
   return {
     view: cache,
     request: (pool, count, why) => requests.request(pool, count, why),
+    selftest: (pool, why) => requests.selftest(pool, why),
     remove: (machines, why) => requests.remove(machines, why),
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
     drain: (request) => requests.drain(request),
@@ -136,6 +139,17 @@ class Requests {
 
   request(name: string, count: number, why: RequestReason): Promise<Accepted> {
     return this.#serialized(why, () => this.#request(name, count, why));
+  }
+
+  /** One machine beside the pool's members and limits. */
+  selftest(name: string, why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, () => {
+      const { pool } = this.#group(name, why);
+      const machines = [newMachineId(this.#options.random)];
+      const size = why.size ?? pool.size;
+      const common = this.#common(pool.name, why);
+      return this.#write({ ...common, kind: 'create', machines, size, isSelftest: true }, why);
+    });
   }
 
   /** Accepts machines of a pool that is no longer in the config, and machines that have no record yet. */
