@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a guest that failed to boot or join says about itself, read through its agent before the VM is stopped. The text goes
 // into the record and the journal, so everything that may be a secret is masked.
+import { stripVTControlCharacters } from 'node:util';
 import { JOIN_UNIT } from '../../bootstrap/index.ts';
 import type { GuestDiagnostics } from '../../model/machine.ts';
 import { asPvescalerError, PvescalerError } from '../../ports/errors.ts';
@@ -90,9 +91,8 @@ async function knownSecrets({ context, id, pool }: MachineReconcile): Promise<re
   return [own, fixed].filter((secret) => secret !== undefined);
 }
 
-/** Escape sequences of terminals, and control characters except tab and line feed. */
-const CONTROL =
-  /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007]*\u0007)|[\u0000-\u0008\u000b-\u001f\u007f]/g;
+/** Control characters except tab and line feed. */
+const CONTROL = /[^\P{Cc}\n\t]/gu;
 
 const SECRET_FORMS: readonly RegExp[] = [
   // Tokens of k3s and RKE2, bootstrap tokens, hashed passwords, private keys.
@@ -109,7 +109,7 @@ const ASSIGNED =
 
 /** Masks the given secrets and everything that has the form of one. */
 export function maskGuestSecrets(text: string, secrets: readonly string[]): string {
-  let clean = text.replaceAll(CONTROL, '');
+  let clean = stripVTControlCharacters(text).replaceAll(CONTROL, '');
   for (const secret of secrets.filter(({ length }) => length >= 4)) {
     clean = clean.replaceAll(secret, MASK);
     // A token of k3s contains the bootstrap token after its CA hash.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready: removes the seed, maintains the Node, and notices when the VM is stopped or gone and when the Node is missing.
-import type { Machine } from '../../model/machine.ts';
+import { isPhaseSettled, type Machine } from '../../model/machine.ts';
 import {
   backoffMs,
   CONTINUE,
@@ -61,10 +61,13 @@ function handleOtherVm(
 
 /** Whether a ready or kept machine needs no work, by the views alone. Called for every machine in every pass. */
 export function isSettled(context: ReconcileContext, machine: Machine): boolean {
-  if (machine.phase === 'kept') return true;
-  if (machine.phase !== 'ready' || machine.isSelftest === true) return false;
-  if (machine.seedVolume !== undefined) return false;
-  if (machine.placement === undefined || !context.views.has(machine.placement.region)) return true;
+  if (machine.phase !== 'ready') return machine.phase === 'kept';
+  if (!isPhaseSettled(machine)) return false;
+  const isReadable = context.views.has(machine.placement?.region ?? '');
+  return !isReadable || isReadySettled(context, machine);
+}
+
+function isReadySettled(context: ReconcileContext, machine: Machine): boolean {
   return (
     machine.task === undefined &&
     isUnchangedInView(context, machine) &&
