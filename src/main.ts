@@ -188,6 +188,48 @@ async function readTls(tls: RegionConfig['tls']): Promise<TransportTls> {
   return { kind: 'verify', caPem };
 }
 
+async function inspectProxmox(region: RegionConfig, cluster: Config['cluster']) {
+  const { createProxmoxInspector } = await import('./proxmox/index.ts');
+  const { name, endpoints, login, tls, requestTimeoutMs } = region;
+  return createProxmoxInspector({
+    region: name,
+    endpoints,
+    credentials: await createCredentials(login, cluster),
+    transport: await openHttpTransport({ tls: await readTls(tls) }),
+    clock: systemClock,
+    random: systemRandom,
+    limits: { requestTimeoutMs },
+  });
+}
+
+async function inspectKubernetes(cluster: Config['cluster']) {
+  const { openClusterInspector } = await import('./kubernetes/index.ts');
+  const source = await findKubernetes(cluster);
+  if (source === undefined) return undefined;
+  const { namespace } = cluster;
+  const openTransport = openKubernetesTransport;
+  return openClusterInspector({ source, runProgram, openTransport, clock: systemClock, namespace });
+}
+
+const PROBE_TIMEOUT_MS = 10_000;
+
+async function probe(url: string, { caPem, authorization, signal }: ProbeOptions) {
+  const transport = await openHttpTransport({
+    tls: caPem === undefined ? { kind: 'insecure' } : { kind: 'verify', caPem },
+    unreachable: 'KUBERNETES_UNREACHABLE',
+  });
+  const headers = caPem === undefined || authorization === undefined ? {} : { authorization };
+  try {
+    const request = { method: 'GET', url, headers, timeoutMs: PROBE_TIMEOUT_MS, signal } as const;
+    const { status, body } = await transport.request(request);
+    const parts: Uint8Array[] = [];
+    for await (const part of body) parts.push(part);
+    return { status, body: Buffer.concat(parts).toString('utf8') };
+  } finally {
+    await transport.close();
+  }
+}
+
 async function connectProxmox(region: RegionConfig, options: ConnectOptions) {
   const { transport, login } = region;
   if (transport.kind === 'ssh') return connectProxmoxOverSsh(region, transport, options);

@@ -5,6 +5,7 @@
 // A new join method is a file in recipes/.
 
 export { recipeFor } from './first-boot.ts';
+export { JOIN_UNIT } from './guest-file.ts';
 export { buildSeedIso, type SeedFileName, type SeedFiles } from './iso9660/seed-iso.ts';
 export type { JoiningNode, JoinPlan } from './recipes/join-plan.ts';
 export { buildRegistration, type Registration, STARTUP_TAINT, VMID_LABEL } from './registration.ts';

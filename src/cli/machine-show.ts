@@ -77,7 +77,14 @@ function render(machine: Machine, journal: readonly JournalRecord[], now: number
     reason,
     message,
   ]);
-  return entries.length === 0
-    ? formatTable(shown)
-    : `${formatTable(shown)}\n${formatTable(entries)}`;
+  const parts = [formatTable(shown), formatTable(entries), formatDiagnostics(machine)];
+  return parts.filter((part) => part !== '').join('\n');
+}
+
+function formatDiagnostics({ diagnostics }: Machine): string {
+  if (diagnostics === undefined) return '';
+  const { at, lines, error } = diagnostics;
+  const time = new Date(at).toISOString();
+  if (error !== undefined) return `the guest could not be examined at ${time}: ${error}\n`;
+  return `the guest reported at ${time}:\n${lines.map((line) => `  ${line}\n`).join('')}`;
 }

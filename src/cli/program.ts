@@ -22,6 +22,7 @@ import { addPoolResume } from './pool-resume.ts';
 import { addPoolScale } from './pool-scale.ts';
 import { addPools } from './pools.ts';
 import { addReplay } from './replay.ts';
+import { addSelftest } from './selftest.ts';
 import { addServe } from './serve.ts';
 import { addSimKubernetes } from './sim-kubernetes.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
@@ -49,6 +50,7 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
 
   addServe(program, host);
   addDoctor(program, host);
+  addSelftest(program, host);
   addPools(program, host);
   const pool = program
     .command('pool')

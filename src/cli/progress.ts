@@ -166,5 +166,5 @@ function displayName({ id, placement }: Machine): string {
 }
 
 function hasEnded({ phase }: Machine): boolean {
-  return phase === 'gone' || phase === 'failed';
+  return phase === 'gone' || phase === 'failed' || phase === 'kept';
 }

@@ -136,7 +136,9 @@ async function reportResult(
   const what = nodeGroup === undefined ? `pool ${name}` : `node group ${nodeGroup}`;
   const ready = countPart(status, part)?.ready ?? 0;
   host.context.out(`${what} has ${formatCount(ready, 'machine')}\n`);
-  const failed = machines.filter(({ id, phase }) => phase === 'failed' && requested.has(id));
+  const failed = machines.filter(
+    ({ id, phase }) => (phase === 'failed' || phase === 'kept') && requested.has(id),
+  );
   if (failed.length > 0) throw failedMachinesError(failed, requested.size);
   await requireNoVmLeftBehind(open, requested);
   reportUndeletableSeeds(
@@ -166,7 +168,7 @@ function reportUndeletableSeeds(machines: readonly Machine[]): void {
 }
 
 /** Fails at once: no machine could be created, and the command would wait without end. */
-function requireAccess(open: OpenFleet, pool: string): void {
+export function requireAccess(open: OpenFleet, pool: string): void {
   const missing = findMissingAccess(open).find((each) => each.pool === pool && each.blocksCreation);
   if (missing === undefined) return;
   throw new InvalidConfig('CONFIG_INVALID', missing.message, {

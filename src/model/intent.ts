@@ -29,6 +29,8 @@ export interface CreateIntent extends IntentCommon {
   readonly host?: HostRef;
   /** For hand-made VMs. */
   readonly vm?: VmRequest;
+  /** See `Machine.isSelftest`. */
+  readonly isSelftest?: boolean;
 }
 
 export interface DeleteIntent extends IntentCommon {

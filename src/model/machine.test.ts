@@ -35,7 +35,7 @@ describe('machine phases', () => {
   });
 
   it('never lead back from deleting', () => {
-    expect([...reachable('deleting')].sort()).toEqual(['deleting', 'failed', 'gone']);
+    expect([...reachable('deleting')].sort()).toEqual(['deleting', 'failed', 'gone', 'kept']);
     expect(PHASE_TRANSITIONS.gone).toEqual([]);
   });
 
@@ -60,6 +60,7 @@ describe('machine phases', () => {
     expect(PHASES.filter((phase) => !countsTowardsTarget(phase))).toEqual([
       'draining',
       'deleting',
+      'kept',
       'failed',
       'gone',
     ]);

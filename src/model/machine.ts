@@ -15,6 +15,7 @@ export const PHASES = [
   'ready', // its Node is Ready (without Kubernetes: the guest is up)
   'draining', // pods are being evicted; can still be cancelled
   'deleting', // everything that belongs to it is being removed; cannot be cancelled
+  'kept', // it never became ready; its VM is stopped and kept to be examined, without seed and token
   'failed', // it never became ready; nothing is left on the host; the reason is kept
   'gone', // nothing is left; the record is kept for a while so that its ids are not reused soon
 ] as const;
@@ -23,7 +24,7 @@ export type Phase = (typeof PHASES)[number];
 
 /**
  * The legal transitions. A failed creation goes through `deleting` (with `failure` set) to `failed`, so
- * `failed` always means that nothing is left on the host. Before `creating` nothing exists, and the machine may
+ * `failed` always means that nothing is left on the host; with `keepFailed` it stops at `kept` first. Before `creating` nothing exists, and the machine may
  * fail directly. `placed` and `creating` return to `requested` when another VM took the VM id or the host
  * became unusable, and nothing was created.
  */
@@ -37,7 +38,8 @@ export const PHASE_TRANSITIONS: Readonly<Record<Phase, readonly Phase[]>> = {
   joining: ['ready', 'deleting'],
   ready: ['draining', 'deleting'],
   draining: ['ready', 'deleting'],
-  deleting: ['failed', 'gone'],
+  deleting: ['kept', 'failed', 'gone'],
+  kept: ['deleting'],
   failed: ['gone'],
   gone: [],
 };
@@ -46,7 +48,7 @@ export function canTransition(from: Phase, to: Phase): boolean {
   return PHASE_TRANSITIONS[from].includes(to);
 }
 
-const LEAVING: readonly Phase[] = ['draining', 'deleting', 'failed', 'gone'];
+const LEAVING: readonly Phase[] = ['draining', 'deleting', 'kept', 'failed', 'gone'];
 
 /** Whether it counts towards the pool's target size. A machine whose drain is undone counts again. */
 export function countsTowardsTarget(phase: Phase): boolean {
@@ -62,9 +64,10 @@ export function mayHaveVm(phase: Phase): boolean {
 export function isPhaseSettled({
   phase,
   seedVolume,
-}: Pick<Machine, 'phase' | 'seedVolume'>): boolean {
-  if (phase === 'ready') return seedVolume === undefined;
-  return phase === 'failed' || phase === 'gone';
+  isSelftest,
+}: Pick<Machine, 'phase' | 'seedVolume' | 'isSelftest'>): boolean {
+  if (phase === 'ready') return seedVolume === undefined && isSelftest !== true;
+  return phase === 'kept' || phase === 'failed' || phase === 'gone';
 }
 
 export interface MachineSize {
@@ -129,6 +132,14 @@ export interface MachineFailure {
   readonly phase: Phase;
 }
 
+/** What the guest reported before its machine was deleted, without secrets. */
+export interface GuestDiagnostics {
+  readonly at: number;
+  readonly lines: readonly string[];
+  /** Why nothing could be read. */
+  readonly error?: string;
+}
+
 export interface Machine {
   readonly id: MachineId;
   /** Name of its pool; `role:<role>` of a hand-made VM. */
@@ -143,6 +154,8 @@ export interface Machine {
   readonly requestedAt: number;
   /** The intent that requested it. Absent for a machine adopted from Proxmox after the database was lost. */
   readonly intent?: string;
+  /** Created by `pvescaler selftest`: no member of its pool, and deleted as soon as it is ready. */
+  readonly isSelftest?: boolean;
   readonly size: MachineSize;
   /** The only host it may be placed on; absent: any host of the pool. */
   readonly requiredHost?: HostRef;
@@ -163,6 +176,8 @@ export interface Machine {
   /** Failed attempts of the current phase. */
   readonly attempts: number;
   readonly failure?: MachineFailure;
+  /** Set before the VM of a machine that failed to boot or join is stopped. */
+  readonly diagnostics?: GuestDiagnostics;
   /** Since when the VM of a ready machine has been missing. */
   readonly missingSince?: number;
   /** Why it is being, or was, deleted. Set when the deletion is decided. */

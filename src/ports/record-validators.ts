@@ -17,6 +17,7 @@ import type {
 } from '../model/intent.ts';
 import type { JournalEntry, JournalKind, JournalSubject } from '../model/journal-entry.ts';
 import {
+  type GuestDiagnostics,
   type HostRef,
   type Machine,
   type MachineFailure,
@@ -127,6 +128,7 @@ const intent = unionByKind<Intent>({
     size,
     host: optional(hostRef),
     vm: optional(vmRequest),
+    isSelftest: optional(boolean),
   }),
   resume: object<ResumeIntent>({ ...intentCommon, kind: oneOf<'resume'>({ resume: true }) }),
   delete: object<DeleteIntent>({ ...intentCommon, kind: oneOf<'delete'>({ delete: true }) }),
@@ -154,6 +156,7 @@ const machine = object<Machine>({
   phaseTimes: optional(dictionary(number)),
   requestedAt: number,
   intent: optional(string),
+  isSelftest: optional(boolean),
   size,
   requiredHost: optional(hostRef),
   placement: optional(
@@ -183,6 +186,9 @@ const machine = object<Machine>({
   nodeUid: optional(string),
   providerId: optional(string),
   attempts: integer,
+  diagnostics: optional(
+    object<GuestDiagnostics>({ at: number, lines: array(string), error: optional(string) }),
+  ),
   failure: optional(object<MachineFailure>({ code: string, message: string, at: number, phase })),
   missingSince: optional(number),
   deletionReason: optional(string),

@@ -78,7 +78,8 @@ type Outcome = 'undecided' | 'neutral' | 'helped' | `${string} ${string}`;
 
 function judge(machine: ScalingMachine, waiting: readonly Pod[], input: ScalingInput): Outcome {
   const { phase, node, isBeingDeleted, isDraining } = machine;
-  if (phase === 'failed') return `${machine.placement?.name ?? machine.id} never joined`;
+  if (phase === 'failed' || phase === 'kept')
+    return `${machine.placement?.name ?? machine.id} never joined`;
   if (isBeingDeleted || isDraining) return 'neutral';
   if (!isReady(machine) || node === undefined) return 'undecided';
   return judgeReady({ ...machine, node }, waiting, input);

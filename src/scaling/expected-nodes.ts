@@ -26,6 +26,7 @@ export function isStaying(machine: ScalingMachine): boolean {
     !machine.isDraining &&
     phase !== 'draining' &&
     phase !== 'deleting' &&
+    phase !== 'kept' &&
     phase !== 'failed' &&
     phase !== 'gone'
   );
@@ -43,7 +44,8 @@ export function findLeavingNodes({ machines, snapshot }: ScalingInput): readonly
 
 /** Whether it counts towards the limits of its pool. */
 export function isMember({ phase, isBeingDeleted }: ScalingMachine): boolean {
-  return !isBeingDeleted && phase !== 'deleting' && phase !== 'failed' && phase !== 'gone';
+  const isOver = phase === 'kept' || phase === 'failed' || phase === 'gone';
+  return !isBeingDeleted && phase !== 'deleting' && !isOver;
 }
 
 export function isReady(machine: ScalingMachine): boolean {

@@ -182,6 +182,10 @@ export const poolSchema = z.strictObject({
       note: 'fixed at 5 minutes in KubeNodeSmith',
     },
   ),
+  keepFailed: key(
+    wholeNumber(0, 100).prefault(0),
+    'How many machines that failed to boot or join are kept: stopped, outside the target size, without seed and token. They hold their VM id, addresses and share of the host; older ones are deleted.',
+  ),
   deletion: key(
     section({
       mode: key(

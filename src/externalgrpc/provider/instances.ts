@@ -52,7 +52,7 @@ export function toInstance(
   isDeletionRequested: boolean,
 ): InstanceShape | undefined {
   const { phase, failure } = machine;
-  if (phase === 'gone') return undefined;
+  if (phase === 'gone' || (phase === 'kept' && failure === undefined)) return undefined;
   if (failure !== undefined)
     return isDeletionRequested ? undefined : failedInstance(machine.id, failure);
   // Cancelled before its VM was created.
@@ -111,6 +111,7 @@ const STATE_BY_PHASE: Readonly<Record<Phase, State>> = {
   ready: State.instanceRunning,
   draining: State.instanceDeleting,
   deleting: State.instanceDeleting,
+  kept: State.instanceDeleting,
   failed: State.instanceCreating,
   gone: State.instanceCreating,
 };

@@ -92,8 +92,9 @@ function ifMayHaveNode(machine: Machine | undefined): Machine | undefined {
   return mayHaveVm(machine.phase) || machine.phase === 'gone' ? machine : undefined;
 }
 
+/** A selftest machine is in no node group: the autoscaler leaves its Node alone. */
 function resolvedTo(machine: Machine): ResolvedNode {
-  return { kind: 'machine', id: machine.id, machine };
+  return machine.isSelftest === true ? FOREIGN : { kind: 'machine', id: machine.id, machine };
 }
 
 function resolveByMachineId(
@@ -101,7 +102,7 @@ function resolveByMachineId(
   { index, machines }: FleetView,
 ): ResolvedNode | undefined {
   const machine = machines.get(id);
-  if (machine !== undefined) return { kind: 'machine', id, machine };
+  if (machine !== undefined) return resolvedTo(machine);
   const intent = index.requested(id);
   return intent === undefined ? undefined : { kind: 'requested', id, intent };
 }

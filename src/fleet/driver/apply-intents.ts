@@ -146,9 +146,10 @@ async function createRecord(
     size: intent.size,
     ...(intent.host !== undefined && { requiredHost: intent.host }),
     ...(intent.vm !== undefined && { vm: intent.vm }),
+    ...(intent.isSelftest === true && { isSelftest: true }),
     attempts: 0,
   };
-  const failure = limitFailure(context, intent);
+  const failure = intent.isSelftest === true ? undefined : limitFailure(context, intent);
   await context.records.putMachine(
     failure === undefined ? machine : { ...machine, phase: 'failed', failure },
   );
@@ -183,7 +184,7 @@ async function requestDeletion(
   const { records, state } = context;
   const machine = records.find(id);
   if (machine === undefined) return;
-  if (isDeletedOrFailed(machine)) {
+  if (isDeletedOrFailed(machine) || (machine.phase === 'kept' && intent.requestedBy !== PERSON)) {
     if (intent.kind !== 'cancel') await acknowledgeFailure(context, machine);
     return;
   }
@@ -200,13 +201,16 @@ async function requestDeletion(
   state.backoffs.delete(id);
 }
 
+/** Only a person deletes a kept machine: an autoscaler acknowledges the failure. */
+const PERSON = 'cli';
+
 /** A failed creation is shown until a front end deletes it. */
 async function acknowledgeFailure(
   { records }: ReconcileContext,
   { id, phase, failure }: Machine,
 ): Promise<void> {
   if (phase === 'failed') await records.move(id, 'gone');
-  else if (phase === 'deleting' && failure !== undefined) {
+  else if ((phase === 'deleting' || phase === 'kept') && failure !== undefined) {
     await records.update(id, { failure: undefined });
   }
 }

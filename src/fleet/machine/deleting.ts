@@ -3,7 +3,7 @@
 // that it is gone, then removes everything else that belonged to the machine. A VM that is not ours is left alone.
 import type { Machine, TaskKind } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
-import type { RegionView } from '../../ports/hypervisor.ts';
+import type { RegionView, VmConfig } from '../../ports/hypervisor.ts';
 import { ConcurrencyLimits } from '../capacity/place.ts';
 import { timeKey } from '../context/driver-state.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
@@ -19,6 +19,7 @@ import {
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { removeNode } from '../nodes/remove.ts';
 import { isCloneInProgress, isOwnCreationRunning, type OtherVm } from './create-vm.ts';
+import { captureDiagnostics } from './guest-diagnostics.ts';
 import {
   halfMadeVmMessage,
   isOwnerUnknownFor,
@@ -98,7 +99,43 @@ async function removeVm(
   await writeMilestone(reconcile, ownVm, 'deletingSinceSeconds');
   const { readOptions } = reconcile.context;
   const { power } = await reconcile.hypervisor.vmState(reconcile.vm, readOptions);
-  return power === 'stopped' ? destroy(reconcile) : stop(reconcile, lastTask);
+  await captureDiagnostics(reconcile, power);
+  if (power === 'running') return stop(reconcile, lastTask);
+  return isToBeKept(reconcile) ? keep(reconcile, ownVm.config) : destroy(reconcile);
+}
+
+/** Once: a kept machine that is deleted later is not kept again. */
+function isToBeKept({ machine, pool }: MachineReconcile): boolean {
+  const isExaminable = machine.diagnostics !== undefined && machine.phaseTimes?.kept === undefined;
+  return isExaminable && machine.isSelftest !== true && (pool?.keepFailed ?? 0) > 0;
+}
+
+/**
+ * Leaves the stopped VM, without everything that is secret or that others could take for a machine. It keeps its VM id,
+ * addresses and share of the host. Its deletion mark stays: after a loss of the database it is deleted.
+ */
+async function keep(reconcile: MachineReconcile, config: VmConfig): Promise<ReconcileResult> {
+  const { machine, context, hypervisor, vm } = reconcile;
+  if (machine.seedVolume !== undefined) {
+    if (await isUploadInProgress(reconcile)) {
+      return requeue(RECHECK_MS, 'an upload of its seed may be running');
+    }
+    if (config.seedVolume === machine.seedVolume) {
+      // The drive is emptied first: a VM whose ISO is missing cannot be started.
+      await hypervisor.ejectSeed(vm, { digest: config.digest, ...context.writeOptions() });
+    }
+    await deleteSeed(reconcile);
+  }
+  if (!(await removeNode(reconcile))) return requeue(RECHECK_MS, 'its Node cannot be checked');
+  await deleteJoinTokens(reconcile);
+  await reconcile.move('kept');
+  await reconcile.record({
+    kind: 'saw',
+    reason: 'MachineKept',
+    message: `${reconcile.placement.name} failed, and VM ${vm.vmId} on host ${vm.host} is kept stopped to be examined; pvescaler machine delete ${reconcile.placement.name} removes it`,
+    numbers: { vmId: vm.vmId },
+  });
+  return DONE;
 }
 
 /** The VM goes last: as long as it exists, its marker shows what else belongs to the machine. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready: removes the seed, maintains the Node, and notices when the VM is stopped or gone and when the Node is missing.
-import type { Machine } from '../../model/machine.ts';
+import { isPhaseSettled, type Machine } from '../../model/machine.ts';
 import {
   backoffMs,
   CONTINUE,
@@ -24,6 +24,9 @@ const MISSING_RECHECK_MS = 1_000;
 const LOCK_RECHECK_MS = 10_000;
 
 export async function ready(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  if (reconcile.machine.isSelftest === true) {
+    return reconcile.move('deleting', { deletionReason: 'the selftest is over: it was ready' });
+  }
   // Only a restart leaves a task here. Its VM may have been started by another user meanwhile.
   const task = await reconcile.pollTask(({ code }) => code === 'VM_CHANGED');
   if (task.state === 'running') return task.wait;
@@ -56,10 +59,15 @@ function handleOtherVm(
   }
 }
 
-/** Whether a ready machine needs no work, by the views alone. Called for every machine in every pass. */
+/** Whether a ready or kept machine needs no work, by the views alone. Called for every machine in every pass. */
 export function isSettled(context: ReconcileContext, machine: Machine): boolean {
-  if (machine.phase !== 'ready' || machine.seedVolume !== undefined) return false;
-  if (machine.placement === undefined || !context.views.has(machine.placement.region)) return true;
+  if (machine.phase !== 'ready') return machine.phase === 'kept';
+  if (!isPhaseSettled(machine)) return false;
+  const isReadable = context.views.has(machine.placement?.region ?? '');
+  return !isReadable || isReadySettled(context, machine);
+}
+
+function isReadySettled(context: ReconcileContext, machine: Machine): boolean {
   return (
     machine.task === undefined &&
     isUnchangedInView(context, machine) &&

@@ -46,6 +46,7 @@ const HANDLERS: Readonly<Record<Phase, PhaseHandler>> = {
   ready,
   draining,
   deleting,
+  kept: nothingToDo,
   failed: nothingToDo,
   gone: nothingToDo,
 };

@@ -10,6 +10,7 @@ import {
   toSeedFiles,
 } from '../../bootstrap/index.ts';
 import { BOOTSTRAP_GROUPS } from '../../model/bootstrap-groups.ts';
+import { SELFTEST_TAINT } from '../../model/selftest.ts';
 import type { FamilyRule } from '../../placement/index.ts';
 import type { Cluster } from '../../ports/cluster.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
@@ -47,7 +48,7 @@ export function renderedSeed(
   const { name, addresses } = reconcile.placement;
   const rendered = renderSeed({
     machine: machineInput(reconcile),
-    pool: seed.registration,
+    pool: reconcile.machine.isSelftest === true ? forSelftest(seed) : seed.registration,
     login: seed.login,
     network: {
       interfaces: network.interfaces.map((card, index) => ({
@@ -69,6 +70,10 @@ export function renderedSeed(
     'CONFIG_INVALID',
     `cannot render the seed of ${name}: ${rendered.problem}`,
   );
+}
+
+function forSelftest({ registration }: SeedSettings): SeedSettings['registration'] {
+  return { ...registration, taints: [...registration.taints, SELFTEST_TAINT] };
 }
 
 function familyOf(rule: FamilyRule, addresses: readonly string[], family: 4 | 6): FamilyInput {

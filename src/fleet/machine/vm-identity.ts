@@ -5,6 +5,7 @@
 import type { Machine, MachineId } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
 import { groupTag } from '../../model/names.ts';
+import { SELFTEST_FIELD } from '../../model/selftest.ts';
 import type { Hypervisor, NetworkInterface, VmHardware, VmSpec } from '../../ports/hypervisor.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type {
@@ -14,7 +15,8 @@ import type {
   RegionSettings,
 } from '../context/settings.ts';
 
-export function markerOf({ id, pool, requestedAt, placement }: Machine, cluster: string): Marker {
+export function markerOf(machine: Machine, cluster: string): Marker {
+  const { id, pool, requestedAt, placement } = machine;
   return {
     cluster,
     ...(placement !== undefined && { region: placement.region }),
@@ -22,6 +24,7 @@ export function markerOf({ id, pool, requestedAt, placement }: Machine, cluster:
     machine: id,
     vmId: placement?.vmId ?? 0,
     createdAtSeconds: Math.floor(requestedAt / 1_000),
+    ...(machine.isSelftest === true && { unknown: [SELFTEST_FIELD] }),
     addresses: placement?.addresses ?? [],
   };
 }

@@ -39,7 +39,7 @@ export class MachineIndex {
     return this.#versions.get(pool) ?? 0;
   }
 
-  /** Includes machines that are gone or failed and whose records are still kept. */
+  /** Includes machines that are gone or failed and whose records are still kept; no selftest machines. */
   machinesOf(pool: string): readonly Machine[] {
     return this.#byPool.get(pool);
   }
@@ -64,6 +64,7 @@ export class MachineIndex {
     const unrecorded = this.#openIntentsByPool
       .get(pool)
       .filter((intent) => intent.kind === 'create')
+      .filter(({ isSelftest }) => isSelftest !== true)
       .flatMap(({ machines, requestedAt, size }) =>
         machines.map((id) => ({ id, requestedAt, size })),
       )
@@ -163,10 +164,8 @@ export class MachineIndex {
 
   #keysOf(machine: Machine): readonly (readonly [MultiMap<Machine>, string])[] {
     const { pool, phase, placement, nodeName, nodeUid, providerId } = machine;
-    const keys: [MultiMap<Machine>, string][] = [
-      [this.#byPool, pool],
-      [this.#byPhase, phase],
-    ];
+    const keys: [MultiMap<Machine>, string][] = [[this.#byPhase, phase]];
+    if (machine.isSelftest !== true) keys.push([this.#byPool, pool]);
     if (placement !== undefined) {
       keys.push([this.#byVm, vmKey(placement.region, placement.vmId)]);
       keys.push([this.#byName, placement.name.toLowerCase()]);

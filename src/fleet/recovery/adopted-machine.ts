@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Machine, MachineSize, Phase } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
+import { isSelftestMarker } from '../../model/selftest.ts';
 import type { VmConfig, VmState } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
@@ -46,6 +47,7 @@ export function adoptedMachine(context: ReconcileContext, found: AdoptedVm): Mac
       }),
     }),
     attempts: 0,
+    ...(isSelftestMarker(marker) && { isSelftest: true }),
     ...(marker.deletingSinceSeconds !== undefined && {
       deletionReason: 'it was being deleted when its record was lost',
     }),

@@ -101,7 +101,8 @@ async function orphanSeedsOn(
 
 /** The machine is over, or ready and its seed was deleted: then this one is a late upload. */
 function isSeedUnused({ phase, seedVolume }: Machine): boolean {
-  return phase === 'gone' || phase === 'failed' || (phase === 'ready' && seedVolume === undefined);
+  const isOver = phase === 'gone' || phase === 'failed';
+  return isOver || ((phase === 'ready' || phase === 'kept') && seedVolume === undefined);
 }
 
 function hostsToQuery(context: ReconcileContext, view: RegionView): readonly string[] {
@@ -196,6 +197,7 @@ const PRUNE_EVERY_MS = 60 * MINUTE_MS;
 
 export async function collectGarbage(context: ReconcileContext): Promise<void> {
   await prune(context);
+  await collectKept(context);
   await collectMachines(context);
   const { records, now } = context;
   await collectDrains(context);
@@ -221,6 +223,26 @@ async function collectDrains({ records, now }: ReconcileContext): Promise<void> 
   for (const { machine, state, stateSince } of records.drains) {
     const isOld = state === 'undone' && now - stateSince > INTENT_MS;
     if (isOld || records.find(machine) === undefined) await records.removeDrain(machine);
+  }
+}
+
+/**
+ * Deletes kept machines beyond the pool's `keepFailed`, the oldest first, and those whose VM a person has destroyed. A pool
+ * that is not in the config keeps its machines.
+ */
+async function collectKept(context: ReconcileContext): Promise<void> {
+  const { records, views } = context;
+  const kept = records.index
+    .inPhase('kept')
+    .toSorted((a, b) => b.phaseSince - a.phaseSince || (a.id < b.id ? -1 : 1));
+  for (const { id, pool: name, placement } of kept) {
+    const pool = context.pool(name);
+    const rank = kept.filter((one) => one.pool === name).findIndex((one) => one.id === id);
+    const view = views.get(placement?.region ?? '');
+    const isMissing = view !== undefined && !view.takenVmIds.includes(placement?.vmId ?? 0);
+    if (isMissing || (pool !== undefined && rank >= pool.keepFailed)) {
+      await records.move(id, 'deleting');
+    }
   }
 }
 

@@ -32,6 +32,8 @@ export interface FleetClient {
   request(pool: string, count: number, why: RequestReason): Promise<Accepted>;
   /** Requests hand-made VMs. Where each is created is decided by the driver. */
   requestVms(request: VmsRequest): Promise<Accepted>;
+  /** Requests one machine that is no member of the pool and is deleted once it is ready. */
+  selftest(pool: string, why: RequestReason): Promise<Accepted>;
   /** Requests the deletion of these machines. */
   remove(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
   /** Requests the creations or deletions that bring the pool to this size. */
@@ -64,6 +66,7 @@ export function createFleetClient(
     view: cache,
     request: (pool, count, why) => requests.request(pool, count, why),
     requestVms: (request) => requests.requestVms(request),
+    selftest: (pool, why) => requests.selftest(pool, why),
     remove: (machines, why) => requests.remove(machines, why),
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
     drain: (request) => requests.drain(request),
@@ -157,6 +160,17 @@ class Requests {
       const common = this.#common(roleGroup(role), request);
       const intent = { ...common, kind: 'create', machines, size, vm } as const;
       return this.#write({ ...intent, ...(host !== undefined && { host }) }, request);
+    });
+  }
+
+  /** One machine beside the pool's members and limits. */
+  selftest(name: string, why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, () => {
+      const { pool } = this.#group(name, why);
+      const machines = this.#newMachines(1);
+      const size = why.size ?? pool.size;
+      const common = this.#common(pool.name, why);
+      return this.#write({ ...common, kind: 'create', machines, size, isSelftest: true }, why);
     });
   }
 

@@ -106,7 +106,7 @@ export async function readStatus(
       unread: Object.fromEntries(
         Object.entries(stale).filter(([region]) => pool.regions.includes(region)),
       ),
-      failed: count('failed'),
+      failed: count('failed') + count('kept'),
       deleting: count('deleting') + count('draining'),
       backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,
       pause: pause !== undefined && pause.until > now ? pause : undefined,
