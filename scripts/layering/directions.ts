@@ -102,6 +102,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
 /** Entry points of the threads. They may import everything, and no file imports them. */
 export const COMPOSITION_ROOTS: readonly string[] = [
   'src/main.ts',
+  'src/connections.ts', // a part of main.ts
   'src/daemon.ts', // a part of main.ts
   'src/grpc-worker.ts',
 ];

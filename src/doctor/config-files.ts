@@ -66,7 +66,7 @@ function listSecrets({ regions, join, pools }: Config): readonly NamedSecret[] {
 }
 
 function sshPassphrase(transport: Config['regions'][string]['transport']) {
-  return transport.kind === 'ssh' ? transport.passphrase : undefined;
+  return transport.kind === 'ssh' ? transport.login.passphrase : undefined;
 }
 
 interface NamedFile {

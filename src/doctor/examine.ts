@@ -84,7 +84,9 @@ function regionSources(
   region: Config['regions'][string],
 ): readonly Source[] {
   const { context, config, signal, scope } = examination;
-  if (scope === 'proxmox' && isInKubernetes(region)) return [[skippedRegion(region.name)]];
+  if (region.transport.kind === 'ssh') return [[skippedRegion(region.name, OVER_SSH)]];
+  if (scope === 'proxmox' && isInKubernetes(region))
+    return [[skippedRegion(region.name, LOGIN_IN_KUBERNETES)]];
   const now = () => context.clock.now();
   const reader = new RegionReader({
     config,
@@ -115,8 +117,10 @@ async function openRegion(
   return inspector;
 }
 
-function skippedRegion(region: string): Check {
-  const detail = 'its login is in a Secret of Kubernetes; run pvescaler doctor';
+const LOGIN_IN_KUBERNETES = 'its login is in a Secret of Kubernetes; run pvescaler doctor';
+const OVER_SSH = 'it is reached over SSH; only regions with an API login are examined';
+
+function skippedRegion(region: string, detail: string): Check {
   return {
     name: 'region',
     group: `region ${region}`,

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the composition root that connects to Proxmox and Kubernetes, and reads the secrets for that. Only main.ts
+// imports it.
+import { readFile } from 'node:fs/promises';
+import { homedir, hostname } from 'node:os';
+import { delimiter } from 'node:path';
+import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
+import type { ProbeOptions } from './doctor/index.ts';
+import type { ConnectionSource, OpenTransport, SecretReader } from './kubernetes/index.ts';
+import { InvalidConfig } from './ports/errors.ts';
+import type { Meters } from './ports/meters.ts';
+import type { Transport } from './ports/transport.ts';
+import type { Credentials } from './proxmox/index.ts';
+import type { ConnectedCluster, ConnectOptions } from './setup/index.ts';
+import type { HostKeyTrust, SshLogin } from './ssh/index.ts';
+import {
+  fencedTransport,
+  openHttpTransport,
+  openSocket,
+  runProgram,
+  systemClock,
+  systemFiles,
+  systemRandom,
+  type TransportTls,
+  terminalQuestion,
+} from './system/index.ts';
+
+/** Unique per process start. */
+export const PROCESS_NAME = `${hostname()}/${process.pid}`;
+
+export async function readSecret(
+  source: SecretSource,
+  cluster: Config['cluster'],
+): Promise<ResolvedSecret> {
+  const { resolveSecret } = await import('./config/index.ts');
+  const reader = source.kind === 'kubernetes' ? await secretReader(cluster) : undefined;
+  return resolveSecret(source, {
+    environment: process.env,
+    readFile: (path) => systemFiles.readWithMode(path),
+    ...(reader !== undefined && { readKubernetesSecret: (ref) => reader.read(ref) }),
+  });
+}
+
+/** One per cluster, because it caches what it has read. */
+const secretReaders = new Map<string, Promise<SecretReader | undefined>>();
+
+function secretReader(cluster: Config['cluster']): Promise<SecretReader | undefined> {
+  const id = JSON.stringify([cluster.kubeconfigPath, cluster.context]);
+  const known = secretReaders.get(id) ?? openSecretReader(cluster);
+  secretReaders.set(id, known);
+  // A kubeconfig that could not be read may be there at the next attempt.
+  known.catch(() => secretReaders.delete(id));
+  return known;
+}
+
+async function openSecretReader(cluster: Config['cluster']): Promise<SecretReader | undefined> {
+  const kubernetes = await import('./kubernetes/index.ts');
+  const source = await findKubernetes(cluster);
+  if (source === undefined) return undefined;
+  return kubernetes.openSecretReader({
+    source,
+    runProgram,
+    openTransport: openKubernetesTransport,
+    clock: systemClock,
+  });
+}
+
+async function findKubernetes(cluster: Config['cluster']): Promise<ConnectionSource | undefined> {
+  const { findConnectionSource } = await import('./kubernetes/index.ts');
+  return findConnectionSource({
+    kubeconfigPath: cluster.kubeconfigPath,
+    context: cluster.context,
+    environment: process.env,
+    homeFolder: homedir(),
+    pathDelimiter: delimiter,
+    fileExists: (path) => systemFiles.exists(path),
+  });
+}
+
+const openKubernetesTransport: OpenTransport = ({ caPem, isInsecure, serverName, client }) =>
+  openHttpTransport({
+    unreachable: 'KUBERNETES_UNREACHABLE',
+    tls: isInsecure
+      ? { kind: 'insecure', ...(client !== undefined && { client }) }
+      : {
+          kind: 'verify',
+          ...(caPem !== undefined && { caPem }),
+          ...(client !== undefined && { client }),
+          ...(serverName !== undefined && { serverName }),
+        },
+  });
+
+/** Secrets are read again for each use, so that a rotated one is picked up. */
+async function createCredentials(
+  login: Exclude<RegionConfig['login'], { kind: 'none' }>,
+  cluster: Config['cluster'],
+): Promise<Credentials> {
+  const reveal = (source: SecretSource) => async () =>
+    (await readSecret(source, cluster)).secret.reveal();
+  if (login.kind === 'password') {
+    return { kind: 'password', user: login.user, password: reveal(login.password) };
+  }
+  const id = typeof login.id === 'string' ? login.id : await reveal(login.id)();
+  return { kind: 'token', id, secret: reveal(login.secret) };
+}
+
+async function readTls(tls: RegionConfig['tls']): Promise<TransportTls> {
+  const { caPath, fingerprints, insecure } = tls;
+  if (insecure) return { kind: 'insecure' };
+  if (fingerprints.length > 0) return { kind: 'fingerprints', sha256: fingerprints };
+  if (caPath === undefined) return { kind: 'verify' };
+  const caPem = await readFile(caPath, 'utf8').catch((cause: unknown) => {
+    throw new InvalidConfig(
+      'CONFIG_UNREADABLE',
+      `cannot read tls.caFile ${caPath}: ${String(cause)}`,
+      {
+        cause,
+      },
+    );
+  });
+  return { kind: 'verify', caPem };
+}
+
+export async function inspectProxmox(region: RegionConfig, cluster: Config['cluster']) {
+  const { createProxmoxInspector } = await import('./proxmox/index.ts');
+  const { name, endpoints, login, tls, requestTimeoutMs } = region;
+  if (login.kind === 'none') throw noCredentials(region);
+  return createProxmoxInspector({
+    region: name,
+    endpoints,
+    credentials: await createCredentials(login, cluster),
+    transport: await openHttpTransport({ tls: await readTls(tls) }),
+    clock: systemClock,
+    random: systemRandom,
+    limits: { requestTimeoutMs },
+  });
+}
+
+export async function inspectKubernetes(cluster: Config['cluster']) {
+  const { openClusterInspector } = await import('./kubernetes/index.ts');
+  const source = await findKubernetes(cluster);
+  if (source === undefined) return undefined;
+  const { namespace } = cluster;
+  const openTransport = openKubernetesTransport;
+  return openClusterInspector({ source, runProgram, openTransport, clock: systemClock, namespace });
+}
+
+const PROBE_TIMEOUT_MS = 10_000;
+
+export async function probe(url: string, { caPem, authorization, signal }: ProbeOptions) {
+  const transport = await openHttpTransport({
+    tls: caPem === undefined ? { kind: 'insecure' } : { kind: 'verify', caPem },
+    unreachable: 'KUBERNETES_UNREACHABLE',
+  });
+  const headers = caPem === undefined || authorization === undefined ? {} : { authorization };
+  try {
+    const request = { method: 'GET', url, headers, timeoutMs: PROBE_TIMEOUT_MS, signal } as const;
+    const { status, body } = await transport.request(request);
+    const parts: Uint8Array[] = [];
+    for await (const part of body) parts.push(part);
+    return { status, body: Buffer.concat(parts).toString('utf8') };
+  } finally {
+    await transport.close();
+  }
+}
+
+export async function connectProxmox(region: RegionConfig, options: ConnectOptions) {
+  const { transport, login } = region;
+  if (transport.kind === 'ssh') return connectProxmoxOverSsh(region, transport, options);
+  if (login.kind === 'none') throw noCredentials(region);
+  return connectProxmoxRest(region, login, options);
+}
+
+function noCredentials({ name }: RegionConfig): InvalidConfig {
+  return new InvalidConfig('CONFIG_INVALID', `region ${name} has no credentials`);
+}
+
+type SshTransport = Extract<RegionConfig['transport'], { kind: 'ssh' }>;
+
+async function connectProxmoxOverSsh(
+  region: RegionConfig,
+  { hosts, user, login, trust }: SshTransport,
+  { fence, cluster, meters }: ConnectOptions,
+) {
+  const [{ createProxmoxOverSsh }, { openSshShell }, telemetry] = await Promise.all([
+    import('./proxmox/index.ts'),
+    import('./ssh/index.ts'),
+    import('./telemetry/index.ts'),
+  ]);
+  const metered = (transport: Transport) =>
+    meters === undefined
+      ? transport
+      : telemetry.meteredTransport(transport, { region: region.name, meters, clock: systemClock });
+  const hypervisor = createProxmoxOverSsh({
+    region: region.name,
+    hosts: hosts.map(({ hostname, port }) => ({
+      hostname,
+      port,
+      shell: openSshShell({
+        host: hostname,
+        port,
+        user,
+        login: createSshLogin(login, cluster),
+        trust: trust.kind === 'fingerprints' ? trust : trustKnownHosts(trust.path),
+        openSocket,
+        clock: systemClock,
+        unreachable: 'PVE_UNREACHABLE',
+      }),
+    })),
+    wrap: (transport) => metered(fencedTransport(transport, fence)),
+    clock: systemClock,
+    random: systemRandom,
+    limits: { requestTimeoutMs: region.requestTimeoutMs },
+  });
+  return { hypervisor, warnings: [] };
+}
+
+function createSshLogin(login: SshTransport['login'], cluster: Config['cluster']): SshLogin {
+  if (login.kind === 'agent') {
+    const socketPath = process.env['SSH_AUTH_SOCK'];
+    if (socketPath !== undefined && socketPath !== '') return { kind: 'agent', socketPath };
+    throw new InvalidConfig(
+      'SECRET_UNREADABLE',
+      'transport.ssh.agent is set, but SSH_AUTH_SOCK is not',
+      {
+        hint: 'Start an SSH agent and add the key with ssh-add, or set privateKeyFile.',
+      },
+    );
+  }
+  const { path, passphrase } = login;
+  return {
+    kind: 'key',
+    path,
+    readKey: () => readFile(path, 'utf8'),
+    ...(passphrase !== undefined && {
+      readPassphrase: async () => (await readSecret(passphrase, cluster)).secret.reveal(),
+    }),
+  };
+}
+
+/** On a terminal, a person decides on an unknown host key. */
+function trustKnownHosts(path: string): HostKeyTrust {
+  const ask = terminalQuestion();
+  return {
+    kind: 'known-hosts',
+    path,
+    read: () => systemFiles.read(path),
+    ...(ask !== undefined && {
+      firstUse: {
+        confirm: ({ host, type, fingerprint }) =>
+          ask(
+            `The SSH host ${host} is not known. Its ${type} key has the fingerprint\n  ${fingerprint}\nTrust it and add it to ${path}?`,
+          ),
+        append: (line) => systemFiles.appendLine(path, line),
+      },
+    }),
+  };
+}
+
+async function connectProxmoxRest(
+  region: RegionConfig,
+  login: Exclude<RegionConfig['login'], { kind: 'none' }>,
+  { fence, cluster, meters }: ConnectOptions,
+) {
+  const { createProxmoxHypervisor } = await import('./proxmox/index.ts');
+  const { endpoints, tls, requestTimeoutMs } = region;
+  const credentials = await createCredentials(login, cluster);
+  const secret = login.kind === 'token' ? login.secret : undefined;
+  const warnings = secret === undefined ? [] : (await readSecret(secret, cluster)).warnings;
+  const direct = fencedTransport(await openHttpTransport({ tls: await readTls(tls) }), fence);
+  const hypervisor = createProxmoxHypervisor({
+    region: region.name,
+    endpoints,
+    credentials,
+    transport: meters === undefined ? direct : await withMeters(direct, region.name, meters),
+    clock: systemClock,
+    random: systemRandom,
+    limits: { requestTimeoutMs },
+  });
+  const insecure = `region ${region.name}: tls.insecure is set; an attacker on the network can read the token`;
+  return { hypervisor, warnings: tls.insecure ? [...warnings, insecure] : warnings };
+}
+
+export async function connectKubernetes(
+  cluster: Config['cluster'],
+  { meters, onBackgroundError, watch }: ConnectOptions,
+): Promise<ConnectedCluster | undefined> {
+  const { openKubernetesCluster } = await import('./kubernetes/index.ts');
+  const source = await findKubernetes(cluster);
+  if (source === undefined) return undefined;
+  const opened = await openKubernetesCluster({
+    source,
+    runProgram,
+    openTransport: openKubernetesTransport,
+    clock: systemClock,
+    random: systemRandom,
+    namespace: cluster.namespace,
+    instance: PROCESS_NAME,
+    watch,
+    ...(onBackgroundError !== undefined && { onError: onBackgroundError }),
+    onWatchRestart: (resource, reason) =>
+      meters?.add('pvescaler_kubernetes_watch_restarts_total', { resource, reason }),
+  });
+  const server = source.kind === 'kubeconfig' ? opened.server : undefined;
+  if (meters === undefined) return { cluster: opened, server };
+  const { meteredCluster } = await import('./telemetry/index.ts');
+  return { cluster: meteredCluster(opened, { meters, clock: systemClock }), server };
+}
+
+async function withMeters(
+  transport: Transport,
+  region: string,
+  meters: Meters,
+): Promise<Transport> {
+  const { meteredTransport } = await import('./telemetry/index.ts');
+  return meteredTransport(transport, { region, meters, clock: systemClock });
+}
