@@ -17,15 +17,9 @@ interface PlannedRow {
   readonly supported?: string;
 }
 
-const TEMPLATE_BUILD = 'building templates';
-
 export const PLANNED_KEYS: readonly PlannedRow[] = [
   { prefix: ['http', 'dashboard'], feature: 'the dashboard', supported: 'off' },
   { prefix: ['proxmox', '*', 'transport'], feature: 'SSH to Proxmox hosts', supported: 'rest' },
-  ...['image', 'cpu', 'memory', 'disk', 'packages', 'storage', 'bridge'].map((key) => ({
-    prefix: ['templates', '*', key],
-    feature: TEMPLATE_BUILD,
-  })),
 ];
 
 /** The planned keys that this config sets. Takes the tree before defaults. */

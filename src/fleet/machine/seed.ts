@@ -63,6 +63,7 @@ export function renderedSeed(
     },
     preinstalled: seed.preinstalled,
     join,
+    template: seed.template,
   });
   if (rendered.ok) return rendered.value;
   throw new InvalidConfig(

@@ -5,6 +5,7 @@
 import type { Machine, MachineId } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
 import { groupTag } from '../../model/names.ts';
+import { templateTags } from '../../model/role.ts';
 import type { Hypervisor, NetworkInterface, VmHardware, VmSpec } from '../../ports/hypervisor.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type {
@@ -14,7 +15,10 @@ import type {
   RegionSettings,
 } from '../context/settings.ts';
 
-export function markerOf({ id, pool, requestedAt, placement }: Machine, cluster: string): Marker {
+export function markerOf(
+  { id, pool, requestedAt, placement, vm }: Machine,
+  cluster: string,
+): Marker {
   return {
     cluster,
     ...(placement !== undefined && { region: placement.region }),
@@ -23,6 +27,7 @@ export function markerOf({ id, pool, requestedAt, placement }: Machine, cluster:
     vmId: placement?.vmId ?? 0,
     createdAtSeconds: Math.floor(requestedAt / 1_000),
     addresses: placement?.addresses ?? [],
+    ...(vm?.template !== undefined && { template: vm.template }),
   };
 }
 
@@ -30,7 +35,7 @@ type ClusterName = Pick<FleetSettings, 'clusterName'>;
 
 /** For people and filters in Proxmox; ownership is proven by the marker alone. */
 export function tagsOf(
-  pool: string,
+  { pool, vm }: Pick<Machine, 'pool' | 'vm'>,
   region: RegionSettings,
   { clusterName }: ClusterName,
 ): readonly string[] {
@@ -38,6 +43,7 @@ export function tagsOf(
     ...region.tags,
     groupTag(pool),
     ...(clusterName === undefined ? [] : [clusterName]),
+    ...(vm?.template === undefined ? [] : templateTags(vm.template)),
   ];
   return [...new Set(tags.map((tag) => tag.toLowerCase()))].sort();
 }
@@ -82,7 +88,7 @@ export function specOf(
   pool: PoolSettings,
 ): VmSpec {
   return {
-    tags: tagsOf(machine.pool, region, context.settings),
+    tags: tagsOf(machine, region, context.settings),
     smbiosUuid: machine.id,
     hardware: hardwareOf(machine, pool),
     disk: pool.disk,
