@@ -20,14 +20,18 @@ import { kubeadmRecipe } from './recipes/kubeadm.ts';
 import { rancherRecipe } from './recipes/rancher.ts';
 import type { Registration } from './registration.ts';
 import type { JoinInput, JoinKind, JoinVia, SeedInput } from './seed-input.ts';
+import { TEMPLATE_SCRIPT, type TemplateBuild, templateFiles } from './template-build.ts';
 
 export interface FirstBoot {
   readonly files: readonly GuestFile[];
   readonly filesByAgent: readonly GuestFile[];
   readonly packages: readonly string[];
+  /** The script that cloud-init runs last. */
+  readonly script: string;
 }
 
 export function planFirstBoot(input: SeedInput, registration: Registration): Parsed<FirstBoot> {
+  if (input.template !== undefined) return planTemplateBuild(input, input.template);
   const plan = planJoinOf(input, registration);
   if (!plan.ok) return plan;
   const own = joinFilesOf(plan.value, input.join);
@@ -46,7 +50,16 @@ export function planFirstBoot(input: SeedInput, registration: Registration): Par
     files: early,
     filesByAgent: late,
     packages: [...new Set([...base, ...input.join.packages])],
+    script: FIRST_BOOT_SCRIPT,
   });
+}
+
+/** The script installs the packages itself, so that it can report what failed. */
+function planTemplateBuild({ join }: SeedInput, template: TemplateBuild): Parsed<FirstBoot> {
+  const files = [...join.files.map(toGuestFile), ...templateFiles(template)];
+  const duplicate = duplicatePathProblem(files);
+  if (duplicate !== undefined) return refused(duplicate);
+  return accepted({ files, filesByAgent: [], packages: [], script: TEMPLATE_SCRIPT });
 }
 
 function planJoinOf(input: SeedInput, registration: Registration): Parsed<JoinPlan | undefined> {

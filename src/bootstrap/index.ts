@@ -12,3 +12,8 @@ export { buildRegistration, type Registration, STARTUP_TAINT, VMID_LABEL } from 
 export type { AgentStep } from './render-seed.ts';
 export { type RenderedSeed, renderSeed, toSeedFiles } from './render-seed.ts';
 export type * from './seed-input.ts';
+export {
+  parseTemplateReport,
+  READ_REPORT,
+  type TemplateBuild,
+} from './template-build.ts';

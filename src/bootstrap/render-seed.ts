@@ -4,7 +4,7 @@ import { accepted, type Parsed, refused } from '../model/parsed.ts';
 import { extrasProblem, loginProblem, machineProblem, networkProblem } from './check-seed-input.ts';
 import { type FirstBoot, planFirstBoot } from './first-boot.ts';
 import { formatYaml } from './format-yaml.ts';
-import { FIRST_BOOT_SCRIPT, type GuestFile, JOIN_UNIT, writeFilesEntry } from './guest-file.ts';
+import { type GuestFile, JOIN_UNIT, writeFilesEntry } from './guest-file.ts';
 import type { SeedFiles } from './iso9660/seed-iso.ts';
 import { type CloudConfig, mergeCloudConfig, parseCloudConfig } from './merge-cloud-config.ts';
 import { renderAptProxy } from './proxy.ts';
@@ -131,7 +131,7 @@ function nameServers(dns: readonly string[], search: readonly string[]) {
 /** Keys are in the order in which cloud-init processes them. */
 function renderUserData(input: SeedInput, firstBoot: FirstBoot): Parsed<string> {
   const { machine, login, join } = input;
-  const { files, packages, filesByAgent } = firstBoot;
+  const { files, packages, filesByAgent, script } = firstBoot;
   const ours: CloudConfig = {
     // cloud-init cuts the name in meta-data at its first dot, and machines of a pool could get the same name. It does not
     // cut one that user-data gives twice.
@@ -140,7 +140,7 @@ function renderUserData(input: SeedInput, firstBoot: FirstBoot): Parsed<string> 
     ...usersOf(login),
     ...renderAptProxy(join.proxy),
     ...(packages.length > 0 && { package_update: true, packages }),
-    runcmd: [[FIRST_BOOT_SCRIPT]],
+    runcmd: [[script]],
   };
   if (join.cloudConfig === undefined) return accepted(document(ours));
   const theirs = parseCloudConfig(join.cloudConfig);

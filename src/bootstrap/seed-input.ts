@@ -4,6 +4,7 @@
 import type { Labels } from '../model/labels.ts';
 import type { MachineId } from '../model/machine.ts';
 import type { Taint } from '../model/taints.ts';
+import type { TemplateBuild } from './template-build.ts';
 
 export interface MachineInput {
   readonly id: MachineId;
@@ -145,4 +146,6 @@ export interface SeedInput {
   /** The image contains the guest agent, curl and CA certificates: only the user's packages are installed. */
   readonly preinstalled: boolean;
   readonly join: JoinInput;
+  /** The machine becomes a template; it joins nothing. */
+  readonly template?: TemplateBuild | undefined;
 }

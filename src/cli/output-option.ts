@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 
 export interface OutputOptions {
-  readonly output?: 'json';
+  readonly output?: 'json' | undefined;
 }
 
 export function withOutputOption(command: Command): Command {

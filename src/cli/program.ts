@@ -28,6 +28,7 @@ import { addSimKubernetes } from './sim-kubernetes.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
+import { addTemplate } from './template.ts';
 import { addVm } from './vm.ts';
 
 export function buildProgram(context: CliContext, exitWith: (code: number) => void): Command {
@@ -66,6 +67,7 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
   addMachineShow(machine, host);
   addMachineDelete(machine, host);
   addVm(program, host);
+  addTemplate(program, host);
   addPlan(program, host);
   addExplain(program, host);
   addReplay(program, host);

@@ -2,7 +2,7 @@
 import type { PlannedVm, VmsRequest } from '../fleet/index.ts';
 import { formatCount } from '../model/format-text.ts';
 import type { HostRef, Machine, MachineId } from '../model/machine.ts';
-import { Cancelled, NotReady } from '../ports/errors.ts';
+import { Cancelled, NotFound, NotReady } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
@@ -15,6 +15,8 @@ import { loginOf, type Readiness, ReadinessWait } from './vm-readiness.ts';
 
 export interface VmCreateOptions extends ConfigOptions, OutputOptions, VmOptions {
   readonly dryRun?: true;
+  /** Builds a missing template without a question. */
+  readonly yes?: true;
 }
 
 export async function createVms(
@@ -31,6 +33,7 @@ export async function createVms(
     );
     return;
   }
+  await buildMissingTemplate(host, open, { request, options });
   const creation = new Creation(host, open, request);
   await creation.run();
   const results = creation.results();
@@ -40,6 +43,31 @@ export async function createVms(
       : renderResults(results),
   );
   requireReady(results);
+}
+
+/** Asks first: a build takes minutes. */
+async function buildMissingTemplate(
+  host: CommandHost,
+  open: OpenFleet,
+  { request, options }: { readonly request: VmsRequest; readonly options: VmCreateOptions },
+): Promise<void> {
+  const { from } = request.vm;
+  if (from.kind !== 'template' || open.config.templates[from.template]?.image === undefined) return;
+  const missing = await open.fleet.planVms(request).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (!(missing instanceof NotFound) || missing.code !== 'TEMPLATE_NOT_FOUND') return;
+  const question = `${missing.message}. Build template ${from.template} now? [y/N] `;
+  const isWanted =
+    options.yes === true || /^y(es)?$/i.test((await host.context.adapters.ask(question)) ?? '');
+  if (!isWanted) {
+    throw new NotFound('TEMPLATE_NOT_FOUND', missing.message, {
+      hint: `Run pvescaler template build ${from.template} first, or add --yes.`,
+    });
+  }
+  const { buildTemplate } = await import('./run-template.ts');
+  await buildTemplate(host, open, { name: from.template, options, kind: 'sync' });
 }
 
 async function readHosts({ hypervisors }: OpenFleet): Promise<readonly HostRef[]> {

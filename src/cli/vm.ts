@@ -59,6 +59,7 @@ function addCreate(parent: Command, host: CommandHost): void {
         'linked',
       ]),
     )
+    .option('--yes', 'build a missing template without asking')
     .option('--dry-run', 'show where the VMs would be created, and create none')
     .option('--reason <text>', 'reason for the journal', 'requested on the command line');
   withConfigOptions(withOutputOption(command)).action((options: VmCreateOptions) =>

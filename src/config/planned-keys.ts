@@ -17,14 +17,7 @@ interface PlannedRow {
   readonly supported?: string;
 }
 
-const TEMPLATE_BUILD = 'building templates';
-
-export const PLANNED_KEYS: readonly PlannedRow[] = [
-  ...['image', 'cpu', 'memory', 'disk', 'packages', 'storage', 'bridge'].map((key) => ({
-    prefix: ['templates', '*', key],
-    feature: TEMPLATE_BUILD,
-  })),
-];
+export const PLANNED_KEYS: readonly PlannedRow[] = [];
 
 /** The planned keys that this config sets. Takes the tree before defaults. */
 export function findPlannedKeys(

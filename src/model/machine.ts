@@ -106,6 +106,7 @@ export const TASK_KINDS = {
   shutdown: true,
   stop: true,
   destroy: true,
+  template: true,
   upload: true,
   download: true,
   other: true,

@@ -65,3 +65,22 @@ export interface TemplateVersion {
   readonly name: string;
   readonly version: number;
 }
+
+// Tags of templates that pvescaler built: they are in the list of VMs, so that the newest version is found without reading
+// each VM.
+
+const VERSION_TAG = /^version-(\d{1,9})$/;
+
+export function templateTag(name: string): string {
+  return `template-${name.toLowerCase()}`;
+}
+
+export function templateTags({ name, version }: TemplateVersion): readonly string[] {
+  return [templateTag(name), `version-${version}`];
+}
+
+/** 0 for a template without a version. */
+export function templateVersionOf(tags: readonly string[]): number {
+  const versions = tags.flatMap((tag) => VERSION_TAG.exec(tag)?.[1] ?? []);
+  return Math.max(0, ...versions.map(Number));
+}

@@ -56,7 +56,7 @@ export const ERROR_CODES = {
   TEMPLATE_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'on-change',
-    hint: 'Build the template on this host, or set the pool to a template that exists.',
+    hint: 'Build the template on this host with pvescaler template build, or use a template that exists.',
   }),
   STORAGE_NOT_FOUND: code({
     class: 'NotFound',
@@ -128,6 +128,11 @@ export const ERROR_CODES = {
     class: 'Conflict',
     retry: 'backoff',
     hint: 'Lower limits.createsPerStorage if this persists: Proxmox is busy with the same VM or storage.',
+  }),
+  TEMPLATE_IN_USE: code({
+    class: 'Conflict',
+    retry: 'on-change',
+    hint: 'Delete the linked clones first, or keep the template: their disks need it.',
   }),
   VM_CHANGED: code({
     class: 'Conflict',

@@ -80,6 +80,8 @@ export interface BootDisk {
   readonly storage: string;
   /** 0 if the configuration does not contain the size. */
   readonly bytes: number;
+  /** The template that the disk of a linked clone needs. */
+  readonly baseVmId?: number;
 }
 
 export interface VmState extends VmRef {
@@ -302,6 +304,9 @@ export interface Hypervisor {
    * another host.
    */
   destroyVm(vm: VmRef, options?: CallOptions): Promise<TaskRef | undefined>;
+
+  /** Converts a stopped VM to a template, which can be cloned and never be started. */
+  convertToTemplate(vm: VmRef, options?: CallOptions): Promise<TaskRef>;
 
   /** Fingerprints of the hosts' certificates by host name, for hosts whose certificate the cluster knows. */
   hostFingerprints(options?: CallOptions): Promise<ReadonlyMap<string, string>>;

@@ -76,6 +76,7 @@ export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
     shutdownVm: (vm, timeoutMs, call = noOptions) => vms.shutdown(vm, timeoutMs, call),
     stopVm: (vm, call = noOptions) => vms.stop(vm, call),
     destroyVm: (vm, call = noOptions) => vms.destroy(vm, call),
+    convertToTemplate: (vm, call = noOptions) => vms.convertToTemplate(vm, call),
     task: (task, call = noOptions) => tasks.status(task, call),
     runningTasks: (host, kind, call = noOptions) => tasks.running(host, kind, call),
     taskLog: (task, lines, call = noOptions) => tasks.log(task, lines, call),

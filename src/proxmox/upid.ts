@@ -46,6 +46,7 @@ export const TASK_TYPES: Readonly<Record<KnownKind, string>> = {
   shutdown: 'qmshutdown',
   stop: 'qmstop',
   destroy: 'qmdestroy',
+  template: 'qmtemplate',
   upload: 'imgcopy',
   download: 'download',
 };

@@ -99,6 +99,8 @@ export const EMPTY_CD_DRIVE = 'none,media=cdrom';
 
 const DRIVE = /^(?:ide|sata|scsi|virtio)\d+$/;
 const CLOUD_INIT = /^[^,]*[:/](?:vm-\d+-)?cloudinit(?:\.\w+)?(?:,|$)/;
+/** The base of a linked clone is part of its volume id, except on LVM-thin, where a clone does not need it any more. */
+const LINKED = /[:/]base-(\d+)-[^/,]+\//;
 const ISO = /^[^:,]+:iso\/[^,]+/;
 
 /** Returns the name of the boot drive: the first disk in the boot order, or the first disk with a common name. */
@@ -115,7 +117,12 @@ function isDisk(name: string, options: VmOptions): boolean {
 function parseBootDisk(options: VmOptions): BootDisk | undefined {
   const stored = options[findBootDrive(options) ?? ''];
   if (stored === undefined) return undefined;
-  return { storage: stored.split(':')[0] ?? '', bytes: parseDriveBytes(stored) ?? 0 };
+  const [, base] = LINKED.exec(stored) ?? [];
+  return {
+    storage: stored.split(':')[0] ?? '',
+    bytes: parseDriveBytes(stored) ?? 0,
+    ...(base !== undefined && { baseVmId: Number(base) }),
+  };
 }
 
 export function parseDriveBytes(stored: string): number | undefined {

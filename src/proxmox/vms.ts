@@ -271,6 +271,17 @@ export class Vms {
     }
   }
 
+  async convertToTemplate(vm: VmRef, options: CallOptions): Promise<TaskRef> {
+    const call = {
+      method: 'POST',
+      operation: 'convert to a template',
+      form: {},
+      ...options,
+    } as const;
+    const data = await this.#request(vm, call, '/template');
+    return parseStartedTask(data, `convert VM ${vm.vmId} to a template`);
+  }
+
   async #changePower(
     vm: VmRef,
     action: 'start' | 'shutdown' | 'stop',

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fleet's settings: pools and regions of the config, plus what had to be read from files, URLs or the cluster.
-import type { Config, ImageConfig, PoolConfig } from '../config/index.ts';
+import type { Config, ImageConfig, PoolConfig, TemplateConfig } from '../config/index.ts';
 import type {
   FleetSettings,
   ImageSettings,
   JoinSettings,
   SeedSettings,
   SourceSettings,
+  TemplateSettings,
   VmSettings,
 } from '../fleet/index.ts';
 import { Bug } from '../ports/errors.ts';
@@ -91,8 +92,29 @@ function vmSettings(config: Config, resolved: ResolvedSettings): VmSettings {
       seed: seedOf(vms, config, resolved),
     },
     images: mapValues(images, (image) => imageSettings(image, resolved)),
-    templates: mapValues(templates, ({ id, idByHost, name }) => ({ id, idByHost, name })),
+    templates: mapValues(templates, templateSettings),
   };
+}
+
+function templateSettings(template: TemplateConfig): TemplateSettings {
+  const { id, idByHost, name, image, packages, sources, files, commands } = template;
+  const { kubeadm, bridge, storage } = template;
+  if (image === undefined) return { id, idByHost, name };
+  const build = {
+    image,
+    bridge,
+    storage,
+    files,
+    commands,
+    kubeadm,
+    // Without the agent nobody learns when the build is done.
+    packages: [...new Set(['qemu-guest-agent', ...packages])],
+    sources: sources.map(({ key, keyUrl, ...source }) => ({
+      ...source,
+      key: keyUrl === undefined ? { text: key ?? '' } : { url: keyUrl },
+    })),
+  };
+  return { id, idByHost, name, build };
 }
 
 function mapValues<From, To>(record: Readonly<Record<string, From>>, change: (value: From) => To) {
@@ -127,7 +149,14 @@ function resolveSource(
   if (template === undefined)
     throw new Bug('BUG', `pool ${name}: template ${from.template} is not in the checked config`);
   const { id, idByHost } = template;
-  return { kind: 'template', id, idByHost, name: template.name, clone: from.clone };
+  return {
+    kind: 'template',
+    key: from.template,
+    id,
+    idByHost,
+    name: template.name,
+    clone: from.clone,
+  };
 }
 
 const NO_JOIN: JoinSettings = {

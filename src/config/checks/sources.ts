@@ -60,6 +60,10 @@ function checkTemplate(
   if (template.name === undefined && template.id === undefined) {
     findings.push(errorAt(path, "needs 'name' or 'id' to identify the template"));
   }
+  for (const [index, { key, keyUrl }] of template.sources.entries()) {
+    if ((key === undefined) === (keyUrl === undefined))
+      findings.push(errorAt([...path, 'sources', index], "needs either 'key' or 'keyUrl'"));
+  }
   if (template.image !== undefined) {
     findings.push(
       ...checkReference({

@@ -38,6 +38,10 @@ export function buildTemplate(key: string, template: TemplateFile) {
     packages: template.packages,
     storage: template.storage,
     bridge: template.bridge,
+    sources: template.sources,
+    files: template.files,
+    commands: template.commands,
+    kubeadm: template.kubeadm?.version,
   };
 }
 

@@ -547,10 +547,6 @@ describe('the effective config', () => {
     ['http: { dashboard: off }\n', []],
     ['http: { dashboard: "off" }\n', []],
     ['intervals: { scan: 15s, reconcile: 10s }\n', []],
-    [
-      'templates: { base: { name: base, image: jammy, cpu: 2 } }\n',
-      ['templates.base.image', 'templates.base.cpu'],
-    ],
     ['templates: { base: { name: base, id: 9000 } }\n', []],
     ['ssh: { user: me, publicKeyFiles: [a.pub] }\n', []],
   ])('reports of %j the keys without effect: %j', (text, expected) => {

@@ -9,6 +9,7 @@ import {
   bridge,
   checkPattern,
   dnsName,
+  entryName,
   filePath,
   nonEmptyText,
   proxmoxHost,
@@ -89,6 +90,52 @@ export const templateSchema = z.strictObject({
   packages: key(
     z.array(nonEmptyText()).prefault(['qemu-guest-agent']),
     'Packages installed while the template is built.',
+  ),
+  sources: key(
+    z
+      .array(
+        z.strictObject({
+          name: key(entryName(), 'Name of the files in /etc/apt.'),
+          source: key(
+            nonEmptyText(),
+            'URL, suite and components, as in sources.list: `https://download.docker.com/linux/ubuntu jammy stable`.',
+          ),
+          key: key(z.string().optional(), 'Public key of the source, ASCII-armored.'),
+          keyUrl: key(url().optional(), 'URL of the public key, instead of `key`.'),
+        }),
+      )
+      .prefault([]),
+    'Additional package sources (apt) with their keys.',
+  ),
+  files: key(
+    z
+      .array(
+        z.strictObject({
+          path: key(nonEmptyText(), 'Absolute path in the template.'),
+          content: key(z.string(), 'Content of the file. No secrets: each clone has the file.'),
+          permissions: key(z.string().prefault('0644'), 'File mode.'),
+        }),
+      )
+      .prefault([]),
+    'Files written into the template.',
+  ),
+  commands: key(
+    z.array(nonEmptyText()).prefault([]),
+    'Shell commands that run as root after the packages were installed. The first that fails ends the build.',
+  ),
+  kubeadm: key(
+    z
+      .strictObject({
+        version: key(
+          textLeaf({ type: 'version', json: { type: 'string' } }, (value) =>
+            checkPattern(value, /^1\.\d{2}\.\d+$/, 'must be a Kubernetes release, such as 1.34.2'),
+          ),
+          'Release of kubelet and kubeadm, as in `1.34.2`.',
+        ),
+      })
+      .optional(),
+    'Installs containerd, kubelet and kubeadm, ready for `join.kubeadm`.',
+    { defaultText: 'none' },
   ),
   storage: key(storageId().optional(), 'Storage of the template disk.', {
     defaultText: '`storage.disks` of the region',

@@ -186,10 +186,15 @@ function completeOffer(
   machine: Machine,
   { where, host, planned }: Offer & Planning,
 ): Decided | PlacementRefusal {
-  const id = vmIdFor(context, machine, { where, planned });
+  const id = vmIdFor(context, machine, { where, host, planned });
   if (!id.chosen) return id;
   const addresses = addressesBeside(context, where, { machine: machine.id, held: [] });
   if (!addresses.chosen) return addresses;
+  const { template } = machine.vm ?? {};
+  if (template !== undefined) {
+    const name = context.settings.vms.templates[template.name]?.name ?? template.name;
+    return { where, host, vmId: id.vmId, addresses: addresses.addresses, name };
+  }
   const name = nameIn(context, [...context.views.values()], {
     pool: where.pool,
     machine: machine.id,
@@ -201,17 +206,30 @@ function completeOffer(
 function vmIdFor(
   context: ReconcileContext,
   { vm }: Machine,
-  { where: { view }, planned }: Planning & { readonly where: PlacementScope },
+  { where: { view }, host, planned }: Planning & Offer,
 ) {
   const { region } = view;
   const isPlanned = (vmId: number) => planned?.hasVmId(region, vmId) === true;
-  const vmId = vm?.vmId;
-  if (vmId === undefined) return vmIdIn(context, view, isPlanned);
-  const isTaken =
+  const isTaken = (vmId: number) =>
     takenInView(view).vmIds.has(vmId) ||
     refusedVmIds(context, region).has(vmId) ||
     context.records.index.isVmClaimed(region, vmId);
-  if (!isTaken) return { chosen: true as const, vmId };
+  if (vm?.template !== undefined) {
+    let vmId = templateId(context, vm.template.name, host.host);
+    while (isTaken(vmId) || isPlanned(vmId)) vmId += 1;
+    return { chosen: true as const, vmId };
+  }
+  const vmId = vm?.vmId;
+  if (vmId === undefined) return vmIdIn(context, view, isPlanned);
+  if (!isTaken(vmId)) return { chosen: true as const, vmId };
   const message = `VM id ${vmId} is taken in region ${region}`;
   return { chosen: false as const, code: 'VM_ID_TAKEN', message };
+}
+
+/** Ids of templates begin here, unless the config says otherwise. A new version gets the next free one. */
+const FIRST_TEMPLATE_ID = 9_000;
+
+function templateId({ settings }: ReconcileContext, name: string, host: string): number {
+  const { id, idByHost } = settings.vms.templates[name] ?? {};
+  return idByHost?.[host] ?? id ?? FIRST_TEMPLATE_ID;
 }

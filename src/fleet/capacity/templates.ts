@@ -2,6 +2,7 @@
 // Which VM is cloned: by id, by an id per host, or by name; on the machine's own host, or on shared storage. A
 // template's configuration is read once, and again when its summary changes or after some minutes.
 
+import { templateTag, templateVersionOf } from '../../model/role.ts';
 import type { Template } from '../../placement/index.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
@@ -71,16 +72,21 @@ export function findUnreadTemplate(
   );
 }
 
-function templateVms(
-  { vms }: RegionView,
-  { id, idByHost, name }: TemplateSource,
-): readonly VmSummary[] {
+/** Of several versions on a host, the newest: older ones are kept only for their linked clones. */
+function templateVms({ vms }: RegionView, source: TemplateSource): readonly VmSummary[] {
+  const found = vms.filter((vm) => vm.isTemplate && isTemplateOf(vm, source));
+  const newest = new Map<string, number>();
+  for (const { host, tags } of found) {
+    newest.set(host, Math.max(newest.get(host) ?? 0, templateVersionOf(tags)));
+  }
+  return found.filter(({ host, tags }) => templateVersionOf(tags) === newest.get(host));
+}
+
+function isTemplateOf(vm: VmSummary, { key, id, idByHost, name }: TemplateSource): boolean {
+  if (key !== undefined && vm.tags.includes(templateTag(key))) return true;
+  if (id !== undefined) return vm.vmId === id;
   const hasIds = Object.keys(idByHost).length > 0;
-  return vms.filter((vm) => {
-    if (!vm.isTemplate) return false;
-    if (id !== undefined) return vm.vmId === id;
-    return hasIds ? idByHost[vm.host] === vm.vmId : vm.name === name;
-  });
+  return hasIds ? idByHost[vm.host] === vm.vmId : vm.name === name;
 }
 
 function isKnown({ state, clock }: ReconcileContext, region: string, vm: VmSummary): boolean {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fleet's settings: complete, valid, readonly. Pools and regions are those of the config; setup/ adds what needs I/O.
-import type { LoginInput, PoolInput } from '../../bootstrap/index.ts';
+import type { ExtraFile, LoginInput, PoolInput, TemplateBuild } from '../../bootstrap/index.ts';
 import type { PoolConfig, RegionSettings } from '../../config/types/index.ts';
 import type { JoinSettings } from './join-settings.ts';
 
@@ -19,6 +19,8 @@ export type SourceSettings =
   | ({ readonly kind: 'image' } & ImageSettings)
   | {
       readonly kind: 'template';
+      /** Its name in the config, which templates that pvescaler built have as a tag. */
+      readonly key?: string;
       readonly id: number | undefined;
       readonly idByHost: Readonly<Record<string, number>>;
       readonly name: string | undefined;
@@ -37,6 +39,8 @@ export interface SeedSettings {
   readonly login: LoginInput;
   readonly preinstalled: boolean;
   readonly join: JoinSettings;
+  /** Of a machine that becomes a template. */
+  readonly template?: TemplateBuild;
 }
 
 /** A pool of the config, with what its machines are created from. */
@@ -45,11 +49,20 @@ export interface PoolSettings extends PoolConfig {
   readonly seed: SeedSettings | undefined;
 }
 
-/** How a template of the config is found. */
-export type TemplateSettings = Pick<
-  Extract<SourceSettings, { kind: 'template' }>,
-  'id' | 'idByHost' | 'name'
->;
+/** A template of the config: how it is found, and how it is built. */
+export interface TemplateSettings
+  extends Pick<Extract<SourceSettings, { kind: 'template' }>, 'id' | 'idByHost' | 'name'> {
+  /** Absent: it is made by other means. */
+  readonly build?: TemplateBuildSettings;
+}
+
+export interface TemplateBuildSettings extends TemplateBuild {
+  /** Name of an image in the config. */
+  readonly image: string;
+  readonly bridge: string;
+  readonly storage: string | undefined;
+  readonly files: readonly ExtraFile[];
+}
 
 /** What hand-made VMs are made from. */
 export interface VmSettings {

@@ -13,6 +13,14 @@ import type {
   VmSettings,
 } from './settings.ts';
 
+const NO_JOIN = {
+  kind: 'none',
+  packages: [],
+  files: [],
+  cloudConfig: undefined,
+  proxy: undefined,
+} as const;
+
 /** Undefined when the config no longer has what the machine is made from. */
 export function settingsOf(
   { pools, vms }: Pick<FleetSettings, 'pools' | 'vms'>,
@@ -22,6 +30,7 @@ export function settingsOf(
   if (role === undefined) return pools[pool];
   // Adopted from Proxmox: it exists, so it is never created.
   if (vm === undefined) return { ...vms.base, name: pool };
+  if (vm.template !== undefined) return buildSettingsOf(vms, { pool, name: vm.template.name, vm });
   const source = sourceOf(vm, vms);
   if (source === undefined) return undefined;
   return {
@@ -36,6 +45,37 @@ export function settingsOf(
   };
 }
 
+/** The longest time from its placement; then the VM is removed. */
+const BUILD_TIMEOUT_MS = 60 * 60_000;
+
+/** Of the VM that becomes a template: it boots once from the image, and nobody logs in. */
+function buildSettingsOf(
+  vms: VmSettings,
+  { pool, name, vm }: { readonly pool: string; readonly name: string; readonly vm: VmRequest },
+): PoolSettings | undefined {
+  const { base } = vms;
+  const build = vms.templates[name]?.build;
+  const image = build === undefined ? undefined : vms.images[build.image];
+  const [card] = base.network.interfaces;
+  if (build === undefined || image === undefined || base.seed === undefined || card === undefined)
+    return undefined;
+  return {
+    ...base,
+    name: pool,
+    source: { kind: 'image', ...image },
+    seed: {
+      ...base.seed,
+      login: { ...base.seed.login, publicKeys: [] },
+      join: { ...NO_JOIN, files: build.files },
+      template: build,
+    },
+    regions: vm.regions ?? base.regions,
+    network: { ...base.network, interfaces: [{ ...card, bridge: build.bridge }] },
+    disk: { ...base.disk, storage: build.storage ?? base.disk.storage },
+    provisionTimeoutMs: BUILD_TIMEOUT_MS,
+  };
+}
+
 function sourceOf({ from }: VmRequest, vms: VmSettings): SourceSettings | undefined {
   switch (from.kind) {
     case 'image': {
@@ -46,7 +86,14 @@ function sourceOf({ from }: VmRequest, vms: VmSettings): SourceSettings | undefi
       const template = vms.templates[from.template];
       return template === undefined
         ? undefined
-        : { kind: 'template', ...template, clone: from.clone };
+        : {
+            kind: 'template',
+            key: from.template,
+            id: template.id,
+            idByHost: template.idByHost,
+            name: template.name,
+            clone: from.clone,
+          };
     }
     case 'netboot':
       return { kind: 'netboot' };
@@ -84,7 +131,8 @@ function strategyOf({ strategy }: VmRequest): Strategy | undefined {
 /** What the config lacks when `settingsOf` returns undefined. */
 export function missingSettings({ pool, vm }: Pick<Machine, 'pool' | 'vm'>): string {
   if (vm === undefined) return `pool ${pool}`;
-  const { from } = vm;
+  const { from, template } = vm;
+  if (template !== undefined) return `image of template ${template.name}`;
   return from.kind === 'template' ? `template ${from.template}` : `its ${from.kind}`;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // booting → joining, or ready where nothing joins: waits until the guest agent answers or the Node appears.
+import { isTemplateGroup } from '../../model/role.ts';
 import {
   type MachineReconcile,
   type ReconcileResult,
@@ -9,12 +10,14 @@ import {
 import { findOwnNode } from '../nodes/find-node.ts';
 import { recordGuestAddresses } from './guest-addresses.ts';
 import { becomeReady, startIfStopped } from './own-vm.ts';
+import { building } from './template-build.ts';
 
 const NODE_POLL_MS = 500;
 
 export async function booting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const task = await reconcile.pollTask();
   if (task.state === 'running') return task.wait;
+  if (isTemplateGroup(reconcile.machine.pool)) return building(reconcile);
   if (hasNode(reconcile)) return leaveBooting(reconcile);
   const { bootTimes } = reconcile.context.state;
   const { pool } = reconcile.machine;

@@ -87,7 +87,7 @@ async function create(reconcile: MachineReconcile, pool: PoolSettings): Promise<
       identity: {
         name: placement.name,
         description: formatMarker(markerOf(machine, context.settings.cluster)),
-        tags: tagsOf(machine.pool, region, context.settings),
+        tags: tagsOf(machine, region, context.settings),
         smbiosUuid: machine.id,
       },
       hardware: hardwareOf(machine, pool),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // joining → ready: waits for the Node, adds what the kubelet could not set, and waits until it is Ready.
+import { isTemplateGroup } from '../../model/role.ts';
 import { TimedOut } from '../../ports/errors.ts';
 import {
   CONTINUE,
@@ -19,6 +20,7 @@ import { joinByAgent } from './agent-join.ts';
 import { failMachine, withLastError } from './fail-machine.ts';
 import { recordGuestAddresses } from './guest-addresses.ts';
 import { becomeReady, startIfStopped } from './own-vm.ts';
+import { converting } from './template-build.ts';
 
 /** The cluster is read from the watch cache before each call of the handler, which costs no request. */
 const NODE_POLL_MS = 500;
@@ -27,6 +29,7 @@ const SLOW_JOIN_MS = 60_000;
 
 export async function joining(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { clusterReading } = reconcile.context;
+  if (isTemplateGroup(reconcile.machine.pool)) return converting(reconcile);
   if (clusterReading.kind === 'none') return becomeReady(reconcile);
   const task = await reconcile.pollTask();
   if (task.state === 'running') return task.wait;

@@ -3,6 +3,7 @@
 // lookup is repeated before every change and every destruction.
 import type { Machine, Phase } from '../../model/machine.ts';
 import { type Marker, type Owner, verifyOwnership, withMarker } from '../../model/marker.ts';
+import { isTemplateGroup } from '../../model/role.ts';
 import { Conflict, NotFound, PvescalerError } from '../../ports/errors.ts';
 import type { VmConfig, VmRef } from '../../ports/hypervisor.ts';
 import { isVmGone } from '../context/machine-error.ts';
@@ -139,14 +140,16 @@ export function halfMadeVmMessage({ vmId, host }: VmRef, lock: string): string {
 function classifyVm(config: VmConfig, machine: Machine, owner: Owner): VmLookup {
   if (config.isBeingCreated) return { kind: 'undecided', lock: config.lock ?? '' };
   const foreign = (reason: string): VmLookup => {
-    const isSameVm = config.smbiosUuid === machine.id && !config.isTemplate;
+    const isSameVm =
+      config.smbiosUuid === machine.id && config.isTemplate === isTemplateGroup(machine.pool);
     return { kind: 'foreign', reason, isSameVm };
   };
   const ownership = verifyOwnership({ ...config, configured: machine.configured === true }, owner);
   if (!ownership.owned) return foreign(ownership.reason);
   const { marker } = ownership;
   if (marker.machine !== machine.id) return foreign(`it is the VM of machine ${marker.machine}`);
-  if (config.isTemplate) return foreign('it was converted to a template');
+  if (config.isTemplate && !isTemplateGroup(machine.pool))
+    return foreign('it was converted to a template');
   return { kind: 'ours', config, marker };
 }
 

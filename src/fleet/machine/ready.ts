@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready: removes the seed, maintains the Node, and notices when the VM is stopped or gone and when the Node is missing.
 import { isPhaseSettled, type Machine } from '../../model/machine.ts';
+import { isTemplateGroup } from '../../model/role.ts';
 import {
   backoffMs,
   CONTINUE,
@@ -31,6 +32,7 @@ export async function ready(reconcile: MachineReconcile): Promise<ReconcileResul
   const task = await reconcile.pollTask(({ code }) => code === 'VM_CHANGED');
   if (task.state === 'running') return task.wait;
   if (reconcile.machine.task !== undefined) await reconcile.update({ task: undefined });
+  if (isTemplate(reconcile.machine)) return keepTemplate(reconcile);
   const isVmStopped = await isStopped(reconcile);
   const isSeedGone = await isSeedRemoved(reconcile);
   const { context, machine } = reconcile;
@@ -63,15 +65,15 @@ function handleOtherVm(
 export function isSettled(context: ReconcileContext, machine: Machine): boolean {
   if (machine.phase !== 'ready') return machine.phase === 'kept';
   if (!isPhaseSettled(machine)) return false;
-  const isReadable = context.views.has(machine.placement?.region ?? '');
-  return !isReadable || isReadySettled(context, machine);
+  if (machine.placement === undefined || !context.views.has(machine.placement.region)) return true;
+  if (machine.task !== undefined || !isUnchangedInView(context, machine)) return false;
+  return (
+    !isKnownMissing(context, machine) && (isTemplate(machine) || isRunningSettled(context, machine))
+  );
 }
 
-function isReadySettled(context: ReconcileContext, machine: Machine): boolean {
+function isRunningSettled(context: ReconcileContext, machine: Machine): boolean {
   return (
-    machine.task === undefined &&
-    isUnchangedInView(context, machine) &&
-    !isKnownMissing(context, machine) &&
     context.records.pool(machine.pool).lost === undefined &&
     isPowerSettled(context, machine) &&
     isNodeSettled(context, machine) &&
@@ -284,4 +286,16 @@ async function keepRecord(
     message: `${name}: ${why}; run pvescaler vm delete ${name} if it is not to come back`,
   });
   return requeue(LOCK_RECHECK_MS, why);
+}
+
+function isTemplate({ pool }: Machine): boolean {
+  return isTemplateGroup(pool);
+}
+
+/** It never runs; it only is there, or not. */
+async function keepTemplate(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  const lookup = await lookUpVm(reconcile);
+  if (lookup.kind !== 'ours') return handleOtherVm(reconcile, lookup);
+  await clearMissing(reconcile);
+  return DONE;
 }

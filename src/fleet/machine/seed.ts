@@ -64,6 +64,7 @@ export function renderedSeed(
     },
     preinstalled: seed.preinstalled,
     join,
+    template: seed.template,
   });
   if (rendered.ok) return rendered.value;
   throw new InvalidConfig(

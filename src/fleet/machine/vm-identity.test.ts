@@ -18,12 +18,12 @@ describe('tagsOf', () => {
   const region = aRegion({ tags: ['pvescaler', 'Prod'] });
 
   it("has the region's tags, the pool's and the cluster's name, in lower case", () => {
-    const tags = tagsOf('workers', region, { clusterName: 'Home' });
+    const tags = tagsOf({ pool: 'workers' }, region, { clusterName: 'Home' });
     expect(tags).toEqual(['ca-group-workers', 'home', 'prod', 'pvescaler']);
   });
 
   it('has each tag once', () => {
-    const tags = tagsOf('workers', region, { clusterName: 'prod' });
+    const tags = tagsOf({ pool: 'workers' }, region, { clusterName: 'prod' });
     expect(tags).toEqual(['ca-group-workers', 'prod', 'pvescaler']);
   });
 });

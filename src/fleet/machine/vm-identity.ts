@@ -5,6 +5,7 @@
 import type { Machine, MachineId } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
 import { groupTag } from '../../model/names.ts';
+import { templateTags } from '../../model/role.ts';
 import { SELFTEST_FIELD } from '../../model/selftest.ts';
 import type { Hypervisor, NetworkInterface, VmHardware, VmSpec } from '../../ports/hypervisor.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
@@ -16,7 +17,7 @@ import type {
 } from '../context/settings.ts';
 
 export function markerOf(machine: Machine, cluster: string): Marker {
-  const { id, pool, requestedAt, placement } = machine;
+  const { id, pool, requestedAt, placement, vm } = machine;
   return {
     cluster,
     ...(placement !== undefined && { region: placement.region }),
@@ -26,6 +27,7 @@ export function markerOf(machine: Machine, cluster: string): Marker {
     createdAtSeconds: Math.floor(requestedAt / 1_000),
     ...(machine.isSelftest === true && { unknown: [SELFTEST_FIELD] }),
     addresses: placement?.addresses ?? [],
+    ...(vm?.template !== undefined && { template: vm.template }),
   };
 }
 
@@ -33,7 +35,7 @@ type ClusterName = Pick<FleetSettings, 'clusterName'>;
 
 /** For people and filters in Proxmox; ownership is proven by the marker alone. */
 export function tagsOf(
-  pool: string,
+  { pool, vm }: Pick<Machine, 'pool' | 'vm'>,
   region: RegionSettings,
   { clusterName }: ClusterName,
 ): readonly string[] {
@@ -41,6 +43,7 @@ export function tagsOf(
     ...region.tags,
     groupTag(pool),
     ...(clusterName === undefined ? [] : [clusterName]),
+    ...(vm?.template === undefined ? [] : templateTags(vm.template)),
   ];
   return [...new Set(tags.map((tag) => tag.toLowerCase()))].sort();
 }
@@ -85,7 +88,7 @@ export function specOf(
   pool: PoolSettings,
 ): VmSpec {
   return {
-    tags: tagsOf(machine.pool, region, context.settings),
+    tags: tagsOf(machine, region, context.settings),
     smbiosUuid: machine.id,
     hardware: hardwareOf(machine, pool),
     disk: pool.disk,

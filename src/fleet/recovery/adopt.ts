@@ -11,8 +11,8 @@ import {
   readMarker,
   verifyOwnership,
 } from '../../model/marker.ts';
-import { poolTag } from '../../model/names.ts';
-import { describeGroup } from '../../model/role.ts';
+import { groupTag, poolTag } from '../../model/names.ts';
+import { describeGroup, isTemplateGroup, roleGroup, TEMPLATE_ROLE } from '../../model/role.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { rememberAddresses, vmFingerprint } from '../capacity/taken-addresses.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
@@ -88,7 +88,7 @@ export function candidates(context: ReconcileContext, view: RegionView): readonl
   const region = context.region(view.region);
   return view.vms.filter(
     (vm) =>
-      !vm.isTemplate &&
+      (!vm.isTemplate || vm.tags.includes(groupTag(roleGroup(TEMPLATE_ROLE)))) &&
       !context.records.index.isVmClaimed(view.region, vm.vmId) &&
       (isInRange(region, vm) || region.tags.some((tag) => vm.tags.includes(tag))),
   );
@@ -123,7 +123,7 @@ async function inspectVm(
   // First of all: none of its addresses is given to another machine, whatever happens next.
   rememberAddresses(context, region, vm, config);
   const ownership = ownershipOf(context, region, config);
-  if (ownership.owned && !config.isTemplate) {
+  if (ownership.owned && (!config.isTemplate || isTemplateGroup(ownership.marker.pool))) {
     const result = await adoptVm(context, region, { config, marker: ownership.marker });
     if (result !== 'unmanaged') {
       addresses.delete(key);

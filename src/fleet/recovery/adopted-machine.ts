@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Machine, MachineSize, Phase } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
+import { isTemplateGroup } from '../../model/role.ts';
 import { isSelftestMarker } from '../../model/selftest.ts';
 import type { VmConfig, VmState } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
@@ -62,8 +63,10 @@ function sizeOf(config: VmConfig, pool: PoolSettings | undefined): MachineSize {
   };
 }
 
-function phaseOf(context: ReconcileContext, { marker, power }: AdoptedVm): Phase {
+function phaseOf(context: ReconcileContext, { config, marker, power }: AdoptedVm): Phase {
   if (marker.deletingSinceSeconds !== undefined) return 'deleting';
+  // Whether its build was complete is not known.
+  if (isTemplateGroup(marker.pool) && !config.isTemplate) return 'deleting';
   // Without its pool's settings the machine cannot be configured; it is left as it is.
   if (context.pool(marker.pool) === undefined) return 'ready';
   // It may run pods: no error while it starts again may delete it.

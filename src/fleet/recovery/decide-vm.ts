@@ -186,7 +186,7 @@ async function adopt(context: ReconcileContext, intent: VmIntent, vm: VmConfig):
     const judged = judgeAdoption(context, { region, vm, pool });
     requireSeen(vm, intent);
     const tags = [
-      ...new Set([...vm.tags, ...tagsOf(pool, context.region(region), context.settings)]),
+      ...new Set([...vm.tags, ...tagsOf({ pool }, context.region(region), context.settings)]),
     ];
     const description = withMarker(
       vm.description ?? '',

@@ -19,6 +19,7 @@ export const MUTATING_HYPERVISOR_CALLS = [
   'shutdownVm',
   'stopVm',
   'destroyVm',
+  'convertToTemplate',
   'downloadImage',
   'uploadIso',
   'deleteVolume',

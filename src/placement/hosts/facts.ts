@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The facts about a region that a placement decision uses.
+
 import type { Host } from '../../model/host.ts';
 import { type Machine, mayHaveVm, type Phase } from '../../model/machine.ts';
+import { isTemplateGroup } from '../../model/role.ts';
 
 /** A VM, managed or unmanaged, by its configuration. */
 export interface VmFacts {
@@ -79,6 +81,8 @@ export function reservationOf(
   region: string,
 ): Reservation | undefined {
   if (placement === undefined || placement.region !== region || !mayHaveVm(phase)) return undefined;
+  // A template runs never.
+  if (phase === 'ready' && isTemplateGroup(pool)) return undefined;
   const { vmId, host, diskStorage } = placement;
   return {
     vmId,

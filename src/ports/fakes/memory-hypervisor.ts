@@ -209,6 +209,11 @@ export class MemoryHypervisor implements Hypervisor {
     return this.#onVm('destroyVm', vm, { options, work: () => this.#operations.destroy(vm) });
   }
 
+  convertToTemplate(vm: VmRef, options?: CallOptions) {
+    const work = () => this.#operations.convertToTemplate(vm);
+    return this.#onVm('convertToTemplate', vm, { options, work });
+  }
+
   task(task: TaskRef, options?: CallOptions) {
     return this.#call({ method: 'task' }, options, () => {
       this.#operations.requireHost(task.host);

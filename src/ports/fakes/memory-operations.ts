@@ -195,6 +195,20 @@ export class MemoryOperations {
     });
   }
 
+  convertToTemplate(ref: VmRef): TaskRef {
+    const vm = this.requireVm(ref);
+    if (vm.startedAt !== undefined) {
+      throw new Conflict(
+        'VM_CHANGED',
+        `you can't convert VM ${vm.vmId} to template if it is running`,
+      );
+    }
+    return this.#startTask(vm, {
+      kind: 'template',
+      finish: () => void vm.options.set('template', '1'),
+    });
+  }
+
   destroy(ref: VmRef): TaskRef | undefined {
     if (!this.#region.vms.has(ref.vmId)) return undefined;
     const vm = this.requireVm(ref);

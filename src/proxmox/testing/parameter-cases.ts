@@ -130,6 +130,7 @@ export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
     given: ON_VM,
     parameters: { ...onVm, 'overrule-shutdown': flag() },
   },
+  'POST /nodes/{node}/qemu/{vmid}/template': { given: ON_VM, parameters: onVm },
   'DELETE /nodes/{node}/qemu/{vmid}': {
     given: ON_VM,
     parameters: { ...onVm, purge: flag() },

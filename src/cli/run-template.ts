@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { TemplateConfig } from '../config/index.ts';
+import type { Host } from '../model/host.ts';
+import { type HostRef, isPhaseSettled, type Machine, type MachineId } from '../model/machine.ts';
+import { isTemplateGroup, TEMPLATE_ROLE } from '../model/role.ts';
+import { Conflict, InvalidRequest, NotFound, NotOwned } from '../ports/errors.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import type { ConfigOptions } from './config-options.ts';
+import type { CommandHost } from './context.ts';
+import { deleteMachines } from './run-machine-delete.ts';
+import { failedMachinesError } from './run-pool-scale.ts';
+import { runUntilDone } from './run-until-done.ts';
+import { chooseTemplate, readTemplateVms, type TemplateVm } from './template-list.ts';
+import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
+
+export interface BuildOptions extends ConfigOptions, TimeoutOptions {
+  readonly host?: string;
+  readonly allHosts?: true;
+  readonly reason: string;
+}
+
+export interface TemplateDeleteOptions extends ConfigOptions, TimeoutOptions {
+  readonly version?: string;
+  readonly host?: string;
+  readonly reason: string;
+}
+
+interface BuildRequest {
+  readonly name: string | undefined;
+  readonly options: BuildOptions;
+  readonly kind: 'build' | 'sync';
+}
+
+export async function buildTemplate(
+  host: CommandHost,
+  open: OpenFleet,
+  { name, options, kind }: BuildRequest,
+): Promise<void> {
+  const template = chooseTemplate(open.config, name);
+  if (template.image === undefined) {
+    throw new InvalidRequest('USAGE', `template ${template.key} has no image to build it from`, {
+      hint: "Set 'image' of the template in the config.",
+    });
+  }
+  const built = (await readTemplateVms(open)).filter((one) => one.template === template.key);
+  const newest = Math.max(0, ...built.map(({ version }) => version));
+  const version = kind === 'build' || newest === 0 ? newest + 1 : newest;
+  const hosts = await chooseHosts(open, template, options);
+  const has = ({ region, host: at }: HostRef) =>
+    built.some((one) => one.region === region && one.host === at && one.version === version);
+  const missing = hosts.filter((one) => !has(one));
+  if (missing.length === 0) host.context.out(`template ${template.key} is up to date\n`);
+  else await build(host, open, { template, version, hosts: missing, options });
+  await collectOld(host, open, { template, options });
+}
+
+/** Each host needs its own template, unless its storage is shared: then one per region does. */
+async function chooseHosts(
+  { config, hypervisors }: OpenFleet,
+  { storage }: TemplateConfig,
+  { host, allHosts }: BuildOptions,
+): Promise<readonly HostRef[]> {
+  const views = await Promise.all([...hypervisors.values()].map((region) => region.view()));
+  const found = views.flatMap(({ region, hosts }) => {
+    const { allow, deny } = config.regions[region]?.hosts ?? { allow: [], deny: [] };
+    const usable = hosts.filter(
+      ({ name, online }) =>
+        online && !deny.includes(name) && (allow.length === 0 || allow.includes(name)),
+    );
+    const wanted = storage ?? config.regions[region]?.storage.disks[0];
+    const isShared = usable.every((one) => hasShared(one, wanted));
+    const needed =
+      isShared && allHosts !== true && host === undefined ? usable.slice(0, 1) : usable;
+    return needed.map(({ name }) => ({ region, host: name }));
+  });
+  const named = host === undefined ? found : found.filter((one) => one.host === host);
+  if (named.length > 0) return named;
+  throw new NotFound(
+    'HOST_NOT_FOUND',
+    host === undefined ? 'no host is online' : `no host ${host}`,
+  );
+}
+
+function hasShared({ storages }: Host, wanted: string | undefined): boolean {
+  return storages.some(({ name, shared }) => name === wanted && shared);
+}
+
+interface Building {
+  readonly template: TemplateConfig;
+  readonly version: number;
+  readonly hosts: readonly HostRef[];
+  readonly options: BuildOptions;
+}
+
+/** Builds that an earlier command began are continued: their hosts get no second one. */
+async function build(host: CommandHost, open: OpenFleet, building: Building): Promise<void> {
+  const { template, version, hosts, options } = building;
+  const { cpu, memoryBytes, diskBytes, image = '' } = template;
+  const own = new Set<MachineId>();
+  const progress = new BuildProgress(host, open);
+  await runUntilDone(host, open, {
+    regions: [...new Set(hosts.map(({ region }) => region))],
+    timeoutMs: parseTimeoutMs(options),
+    isUnfinished: ({ id }) => own.has(id),
+    submit: async () => {
+      const { machines } = await open.fleet.status();
+      for (const at of hosts) {
+        const begun = machines.find((one) => isBuildOf(one, template.key, at));
+        const ids =
+          begun === undefined
+            ? (
+                await open.fleet.requestVms({
+                  by: 'cli',
+                  reason: options.reason,
+                  role: TEMPLATE_ROLE,
+                  count: 1,
+                  size: { cpu, memoryBytes, diskBytes },
+                  host: at,
+                  vm: {
+                    from: { kind: 'image', image },
+                    regions: [at.region],
+                    template: { name: template.key, version },
+                  },
+                })
+              ).machines
+            : [begun.id];
+        for (const id of ids) own.add(id);
+      }
+    },
+    isDone: async () => {
+      await progress.print();
+      const { machines, openIntents } = await open.fleet.status();
+      const left = machines.filter((one) => own.has(one.id) && !isPhaseSettled(one));
+      return openIntents === 0 && left.length === 0;
+    },
+  });
+  const { machines } = await open.fleet.status();
+  const results = machines.filter(({ id }) => own.has(id));
+  for (const { phase, placement } of results) {
+    if (phase === 'ready' && placement !== undefined)
+      host.context.out(
+        `template ${template.key} version ${version} is VM ${placement.vmId} on ${placement.host}\n`,
+      );
+  }
+  const failed = results.filter(({ phase }) => phase === 'failed');
+  if (failed.length > 0) throw failedMachinesError(failed, results.length);
+}
+
+function isBuildOf({ pool, phase, vm, requiredHost }: Machine, key: string, at: HostRef): boolean {
+  return (
+    isTemplateGroup(pool) &&
+    vm?.template?.name === key &&
+    requiredHost?.host === at.host &&
+    requiredHost.region === at.region &&
+    !['ready', 'deleting', 'failed', 'gone'].includes(phase)
+  );
+}
+
+/** Prints what the guests report. */
+class BuildProgress {
+  readonly #host: CommandHost;
+  readonly #open: OpenFleet;
+  #sequence: number | undefined;
+
+  constructor(host: CommandHost, open: OpenFleet) {
+    this.#host = host;
+    this.#open = open;
+  }
+
+  async print(): Promise<void> {
+    const isFirst = this.#sequence === undefined;
+    const entries = await this.#open.store.journal.read({ after: this.#sequence ?? 0 });
+    this.#sequence = entries.at(-1)?.sequence ?? this.#sequence ?? 0;
+    if (isFirst) return;
+    for (const { reason, message } of entries) {
+      if (reason === 'TemplateProgress') this.#host.context.err(`${message}\n`);
+    }
+  }
+}
+
+/** Deletes older versions, as far as no linked clone needs them. */
+async function collectOld(
+  host: CommandHost,
+  open: OpenFleet,
+  { template, options }: Pick<Building, 'template' | 'options'>,
+): Promise<void> {
+  const own = (await readTemplateVms(open)).filter((one) => one.template === template.key);
+  const isOld = (one: TemplateVm) =>
+    own.some(
+      ({ region, host: at, version }) =>
+        region === one.region && at === one.host && version > one.version,
+    );
+  const old = own.filter((one) => isOld(one) && one.machine?.phase === 'ready');
+  for (const { version, vmId, linkedClones } of old) {
+    if (linkedClones > 0)
+      host.context.err(
+        `version ${version} (VM ${vmId}) is kept for ${linkedClones} linked clones\n`,
+      );
+  }
+  const unused = old.filter(({ linkedClones }) => linkedClones === 0);
+  if (unused.length > 0) await remove(host, open, { vms: unused, options });
+}
+
+export async function deleteTemplate(
+  host: CommandHost,
+  open: OpenFleet,
+  { name, options }: { readonly name: string; readonly options: TemplateDeleteOptions },
+): Promise<void> {
+  const vms = (await readTemplateVms(open)).filter(
+    (one) =>
+      one.template === name &&
+      (options.version === undefined || String(one.version) === options.version) &&
+      (options.host === undefined || one.host === options.host),
+  );
+  if (vms.length === 0)
+    throw new NotFound('TEMPLATE_NOT_FOUND', `no host has such a version of template ${name}`, {
+      hint: 'pvescaler template list lists them.',
+    });
+  const unmanaged = vms.find(({ machine }) => machine === undefined);
+  if (unmanaged !== undefined)
+    throw new NotOwned(
+      'VM_NOT_OWNED',
+      `template VM ${unmanaged.vmId} on ${unmanaged.host} was not built by pvescaler`,
+    );
+  const used = vms.find(({ linkedClones }) => linkedClones > 0);
+  if (used !== undefined)
+    throw new Conflict(
+      'TEMPLATE_IN_USE',
+      `template VM ${used.vmId} on ${used.host} is needed by ${used.linkedClones} linked clones`,
+    );
+  await remove(host, open, { vms, options });
+}
+
+async function remove(
+  host: CommandHost,
+  open: OpenFleet,
+  {
+    vms,
+    options,
+  }: { readonly vms: readonly TemplateVm[]; readonly options: TemplateDeleteOptions },
+): Promise<void> {
+  await deleteMachines(host, open, {
+    regions: [...new Set(vms.map(({ region }) => region))],
+    select: () => Promise.resolve(vms.flatMap(({ machine }) => machine ?? [])),
+    options: { ...options, drain: false },
+  });
+}

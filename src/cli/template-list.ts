@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates by host: those that pvescaler built or builds, and those of the config that were made by other means.
+import type { Config, TemplateConfig } from '../config/index.ts';
+import type { Machine } from '../model/machine.ts';
+import { isTemplateGroup, templateTag, templateVersionOf } from '../model/role.ts';
+import { InvalidRequest } from '../ports/errors.ts';
+import type { Hypervisor, RegionView, VmSummary } from '../ports/hypervisor.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import type { CommandHost } from './context.ts';
+import { formatTable } from './format-table.ts';
+import type { OutputOptions } from './output-option.ts';
+
+export interface TemplateVm {
+  /** In the config. */
+  readonly template: string;
+  /** 0: made by other means. */
+  readonly version: number;
+  readonly region: string;
+  readonly host: string;
+  readonly vmId: number;
+  readonly name: string;
+  /** VMs whose disks need it. */
+  readonly linkedClones: number;
+  readonly machine: Machine | undefined;
+}
+
+/** Names the template, or takes the only one that can be built. */
+export function chooseTemplate({ templates }: Config, name: string | undefined): TemplateConfig {
+  const all = Object.values(templates);
+  const buildable = all.filter(({ image }) => image !== undefined);
+  const found = name === undefined ? buildable : all.filter(({ key }) => key === name);
+  const [first, second] = found;
+  if (first !== undefined && second === undefined) return first;
+  const names = buildable.map(({ key }) => key).join(', ') || 'none';
+  const message =
+    name === undefined
+      ? `name a template: the config has ${names} that can be built`
+      : `the config has no template ${name}; it has ${Object.keys(templates).join(', ') || 'none'}`;
+  throw new InvalidRequest('USAGE', message, {
+    hint: "Add it to 'templates' of the config, with an image of 'images'.",
+  });
+}
+
+export async function readTemplateVms({
+  config,
+  fleet,
+  hypervisors,
+}: OpenFleet): Promise<readonly TemplateVm[]> {
+  const { machines } = await fleet.status();
+  const found = await Promise.all(
+    [...hypervisors.values()].map(async (hypervisor) => {
+      const view = await hypervisor.view();
+      const bases = await readBases(hypervisor, view);
+      return view.vms
+        .filter(({ isTemplate }) => isTemplate)
+        .flatMap((vm) => toTemplateVm(config, { view, vm, bases, machines }));
+    }),
+  );
+  return found.flat();
+}
+
+/** The template of each linked clone. */
+async function readBases(
+  hypervisor: Hypervisor,
+  { vms }: RegionView,
+): Promise<readonly (number | undefined)[]> {
+  const clones = vms.filter(({ isTemplate, isBeingCreated }) => !isTemplate && !isBeingCreated);
+  const configs = await Promise.all(clones.map((vm) => hypervisor.vmConfig(vm)));
+  return configs.map(({ bootDisk }) => bootDisk?.baseVmId);
+}
+
+interface Found {
+  readonly view: RegionView;
+  readonly vm: VmSummary;
+  readonly bases: readonly (number | undefined)[];
+  readonly machines: readonly Machine[];
+}
+
+function toTemplateVm(
+  { templates }: Config,
+  { view: { region }, vm, bases, machines }: Found,
+): readonly TemplateVm[] {
+  const { vmId, host, name = '', tags } = vm;
+  const template = Object.values(templates).find((one) => isOf(one, vm));
+  if (template === undefined) return [];
+  const machine = machines.find(
+    ({ pool, phase, placement }) =>
+      isTemplateGroup(pool) &&
+      placement?.vmId === vmId &&
+      placement.region === region &&
+      phase !== 'gone' &&
+      phase !== 'failed',
+  );
+  const version = templateVersionOf(tags);
+  const linkedClones = bases.filter((base) => base === vmId).length;
+  return [{ template: template.key, version, region, host, vmId, name, linkedClones, machine }];
+}
+
+function isOf({ key, id, idByHost, name }: TemplateConfig, vm: VmSummary): boolean {
+  if (vm.tags.includes(templateTag(key))) return true;
+  if (id !== undefined) return vm.vmId === id;
+  return Object.keys(idByHost).length > 0 ? idByHost[vm.host] === vm.vmId : vm.name === name;
+}
+
+export async function listTemplates(
+  { context }: CommandHost,
+  open: OpenFleet,
+  { output }: OutputOptions,
+): Promise<void> {
+  const vms = await readTemplateVms(open);
+  context.out(output === 'json' ? toJson(vms) : render(vms));
+}
+
+export async function showTemplate(
+  { context }: CommandHost,
+  open: OpenFleet,
+  { name, output }: OutputOptions & { readonly name: string | undefined },
+): Promise<void> {
+  const template = chooseTemplate(open.config, name);
+  const vms = (await readTemplateVms(open)).filter((one) => one.template === template.key);
+  if (output === 'json') {
+    return context.out(`${JSON.stringify({ template, vms: vms.map(withoutMachine) }, null, 2)}\n`);
+  }
+  const { key, image, packages, commands, kubeadm } = template;
+  const rows = [
+    ['template', key],
+    ['name', template.name ?? ''],
+    ['image', image ?? '(none: it is made by other means)'],
+    ['packages', packages.join(', ')],
+    ['commands', String(commands.length)],
+    ['kubeadm', kubeadm ?? '-'],
+  ];
+  context.out(`${formatTable(rows)}\n${render(vms)}`);
+}
+
+function withoutMachine({ machine, ...vm }: TemplateVm) {
+  return { ...vm, managed: machine !== undefined };
+}
+
+function toJson(vms: readonly TemplateVm[]): string {
+  return `${JSON.stringify(vms.map(withoutMachine), null, 2)}\n`;
+}
+
+function render(vms: readonly TemplateVm[]): string {
+  const rows = vms.map(({ template, version, host, vmId, name, linkedClones, machine }) => [
+    template,
+    version === 0 ? '-' : String(version),
+    host,
+    String(vmId),
+    name,
+    String(linkedClones),
+    machine === undefined ? 'unmanaged' : machine.phase,
+  ]);
+  const head = ['TEMPLATE', 'VERSION', 'NODE', 'VM', 'NAME', 'LINKED CLONES', 'STATE'];
+  return formatTable([head, ...rows]);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates, with the built CLI on the simulated Proxmox: its guests run the real build script.
+import { describe, expect, it } from 'vitest';
+import { aLab } from '../support/lab.ts';
+
+const TEMPLATE = `
+templates:
+  ubuntu:
+    name: ubuntu-2204-cloud-template
+    id: 9000
+    image: noble
+    packages: [htop]
+    files: [{ path: /etc/motd, content: hello }]
+    commands: [touch /opt/prepared]
+    kubeadm: { version: 1.34.2 }
+vms: { from: { template: ubuntu, clone: linked } }
+readiness: { timeout: 60s }
+`;
+
+type Lab = Awaited<ReturnType<typeof aLab>>;
+
+function templatesOf({ run }: Lab) {
+  return JSON.parse(run('template', 'list', '-o', 'json').out) as readonly Record<
+    string,
+    unknown
+  >[];
+}
+
+describe('template', () => {
+  it('is built on each host, cloned, rebuilt and deleted', async () => {
+    const lab = await aLab({ config: TEMPLATE });
+    const built = lab.run('template', 'build');
+    expect(built).toMatchObject({ exitCode: 0 });
+    expect(built.out.split('\n').filter(Boolean).toSorted()).toEqual([
+      'template ubuntu version 1 is VM 9000 on pve1',
+      'template ubuntu version 1 is VM 9001 on pve2',
+    ]);
+    const { data } = await lab.request('GET', '/nodes/pve1/qemu/9000/config');
+    expect(data).toMatchObject({ template: 1, name: 'ubuntu-2204-cloud-template', cores: 1 });
+    expect(lab.run('template', 'sync').out).toBe('template ubuntu is up to date\n');
+    const vm = lab.run('vm', 'create', '--role', 'worker', '--host', 'pve1', '--size', 'small');
+    expect(vm.err).not.toMatch(/fail/i);
+    expect(vm.out).toMatch(/k8s-worker-1 +pve1 +1250 +10\.10\.\S+ +ready/);
+    expect(lab.run('template', 'build', '--host', 'pve1')).toMatchObject({ exitCode: 0 });
+    expect(lab.run('template', 'show').out).toMatch(/kubeadm +1\.34\.2/);
+    const versions = templatesOf(lab).map(({ host, version }) => [host, version]);
+    expect(versions).toContainEqual(['pve1', 2]);
+    expect(versions).toContainEqual(['pve2', 1]);
+    expect(lab.run('vm', 'delete', 'k8s-worker-1')).toMatchObject({ exitCode: 0 });
+    expect(lab.run('template', 'delete', 'ubuntu')).toMatchObject({ exitCode: 0 });
+    expect(templatesOf(lab)).toEqual([]);
+  }, 180_000);
+
+  it('is built by vm create --yes where it is missing', async () => {
+    const lab = await aLab({ config: TEMPLATE });
+    const create = ['vm', 'create', '--role', 'master', '--host', 'pve2'];
+    const asked = lab.run(...create);
+    expect(asked).toMatchObject({ exitCode: 4 });
+    expect(asked.err).toContain('Run pvescaler template build ubuntu first, or add --yes.');
+    const created = lab.run(...create, '--yes');
+    expect(created.out).toContain('template ubuntu version 1 is VM 9000 on pve2');
+    expect(created.out).toMatch(/k8s-master-1 +pve2 +1250 .* ready/);
+    expect(templatesOf(lab)).toHaveLength(1);
+  }, 120_000);
+
+  it('leaves nothing when a command of the build fails, and says so', async () => {
+    const config = TEMPLATE.replace('touch /opt/prepared', '"false"');
+    const lab = await aLab({ config });
+    const { exitCode, err } = lab.run('template', 'build', '--host', 'pve2');
+    expect(exitCode).toBe(12);
+    expect(err).toContain('the template could not be built: running commands failed');
+    const { data } = await lab.request('GET', '/cluster/resources?type=vm');
+    expect(data).toEqual([]);
+  }, 120_000);
+});
