@@ -48,7 +48,7 @@ export function thirdPartyLicenses({ outputs }) {
     }
   }
   return [...folders]
-    .sort()
+    .sort((a, b) => a.localeCompare(b, 'en'))
     .map(licenseOf)
     .join(`\n${'-'.repeat(80)}\n\n`);
 }
