@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { RECONCILE_LEASE } from '../../model/lease.ts';
-import { Cancelled } from '../../ports/errors.ts';
+import { RECONCILE_LEASE, RECONCILE_LEASE_MS } from '../../model/lease.ts';
+import { Cancelled, StoreUnusable } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import type { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
@@ -143,7 +143,6 @@ describe('runDriver', () => {
   it('continues after the store was busy', async () => {
     const testFleet = aTestFleet();
     const store: MemoryStore = testFleet.store.reopen();
-    const { StoreUnusable } = await import('../../ports/errors.ts');
     const errors: string[] = [];
     const stop = new AbortController();
     const fleet = aFleet({ ...testFleet, store, settings: someSettings(), seed: 2 });
@@ -228,6 +227,17 @@ describe('runDriver', () => {
       driving.clock.setWallClock(expiresAt - 1);
       expect(driving.registry.mayAct()).toBe(true);
       driving.clock.setWallClock(expiresAt);
+      expect(driving.registry.mayAct()).toBe(false);
+      await driving.end();
+    });
+
+    it('may not act after the duration of its lease, even if the wall clock was set back', async () => {
+      const driving = aRegisteredDriver();
+      await waitSeconds(driving, 3);
+      driving.clock.setWallClock(driving.clock.now() - 3_600_000);
+      const busy = new StoreUnusable('STORE_BUSY', 'locked');
+      driving.store.leases.renew = () => Promise.reject(busy);
+      await waitSeconds(driving, RECONCILE_LEASE_MS / 1_000);
       expect(driving.registry.mayAct()).toBe(false);
       await driving.end();
     });

@@ -82,7 +82,7 @@ function isValidAt({ validFromDate, validToDate }: X509Certificate, now: number)
 const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 function parseCertificates(pem: string): readonly X509Certificate[] {
-  return (pem.match(PEM) ?? []).map((text) => new X509Certificate(text));
+  return Array.from(pem.matchAll(PEM), ([text]) => new X509Certificate(text));
 }
 
 function sha256(data: string | Uint8Array): string {

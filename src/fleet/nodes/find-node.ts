@@ -100,7 +100,7 @@ function providerKey(providerId: string): string {
 
 /** Firmware older than SMBIOS 2.6 reports the first three fields with swapped bytes. */
 export function swapUuidBytes(uuid: string): string {
-  const swap = (hex: string) => Buffer.from(hex, 'hex').reverse().toString('hex');
+  const swap = (hex: string) => (hex.match(/../g) ?? []).toReversed().join('');
   const [first = '', second = '', third = '', ...rest] = uuid.split('-');
   return [swap(first), swap(second), swap(third), ...rest].join('-');
 }

@@ -58,7 +58,7 @@ itTraces(
     await trace.passes(2);
     trace.note('while machines are created');
     await capacities(trace, testFleet);
-    await untilAtRest(testFleet.fleet, testFleet);
+    await untilAtRest(testFleet.fleet, testFleet, 30);
     trace.note('a host is down');
     testFleet.hypervisor.setOnline('pve2', false);
     await trace.passes(2);

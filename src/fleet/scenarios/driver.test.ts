@@ -2,11 +2,12 @@
 // A process that is the driver: what it reports, and how it ends.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import { StoreUnusable, Unreachable } from '../../ports/errors.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import { aPool, someSettings } from '../testing/settings.ts';
 import { aFleet, aTestFleet, REASON, type TestFleet } from '../testing/test-fleet.ts';
-import { itTraces } from '../testing/trace.ts';
+import { itTraces, type Trace } from '../testing/trace.ts';
 
 const STORE_BUSY = new StoreUnusable('STORE_BUSY', 'locked');
 const settings = someSettings([aPool({ limits: { ...aPool().limits, min: 1 } })], { holder: 'a' });
@@ -16,8 +17,39 @@ async function seconds({ clock }: TestFleet, count: number): Promise<void> {
   for (let second = 0; second < count; second += 1) await clock.advance(1_000);
 }
 
+/** Runs the driver until `work` ends, and records its events and how it ended. */
+async function drive(
+  trace: Trace,
+  { fleet, clock }: TestFleet,
+  work: (finish: AbortController) => Promise<void>,
+): Promise<void> {
+  const [stop, finish] = [new AbortController(), new AbortController()];
+  let waitsFor: string | undefined;
+  const driving = fleet.runDriver({
+    signal: stop.signal,
+    finish: finish.signal,
+    events: {
+      onPassBegin: () => trace.count('passes'),
+      onPassEnd: (outcome) => trace.count(`passes: ${outcome}`),
+      onPass: () => trace.count('reports'),
+      onWaiting: (holder) => {
+        if (holder !== waitsFor) trace.add(`waits for ${holder}`);
+        waitsFor = holder;
+      },
+      onSeparateStore: (holder) => trace.add(`${holder} has a separate store`),
+      onError: ({ code, message }) => trace.add(`error ${code}: ${message}`),
+      onLeading: (isLeading) => trace.add(isLeading ? 'leads' : 'does not lead'),
+      onHeartbeat: () => trace.count('heartbeats'),
+    },
+  });
+  const ended = trace.result('the driver ended', driving);
+  await work(finish);
+  stop.abort();
+  await advanceUntilSettled(clock, ended);
+}
+
 itTraces('a driver that is stopped', aDriver, async (trace, testFleet) => {
-  await trace.driver(testFleet.fleet, async () => {
+  await drive(trace, testFleet, async () => {
     await seconds(testFleet, 60);
     await trace.result('status', testFleet.fleet.status());
     await trace.result(
@@ -33,7 +65,7 @@ itTraces('a driver that is stopped', aDriver, async (trace, testFleet) => {
 });
 
 itTraces('a driver that finishes its work', aDriver, async (trace, testFleet) => {
-  await trace.driver(testFleet.fleet, async (_stop, finish) => {
+  await drive(trace, testFleet, async (finish) => {
     await seconds(testFleet, 3);
     trace.note('it is to finish');
     finish.abort();
@@ -43,7 +75,7 @@ itTraces('a driver that finishes its work', aDriver, async (trace, testFleet) =>
 
 itTraces('a store that is busy', aDriver, async (trace, testFleet) => {
   testFleet.store.failNext(STORE_BUSY, 'write');
-  await trace.driver(testFleet.fleet, async () => {
+  await drive(trace, testFleet, async () => {
     for (let time = 0; time < 12; time += 1) {
       await seconds(testFleet, 2);
       testFleet.store.failNext(STORE_BUSY, time % 2 === 0 ? 'write' : 'read');
@@ -53,7 +85,7 @@ itTraces('a store that is busy', aDriver, async (trace, testFleet) => {
 });
 
 itTraces('a database that fails while machines are created', aDriver, async (trace, testFleet) => {
-  await trace.driver(testFleet.fleet, async () => {
+  await drive(trace, testFleet, async () => {
     await seconds(testFleet, 5);
     testFleet.store.crashAfterWrites(0);
     await seconds(testFleet, 30);
@@ -61,7 +93,7 @@ itTraces('a database that fails while machines are created', aDriver, async (tra
 });
 
 itTraces('a database that fails at rest', aDriver, async (trace, testFleet) => {
-  await trace.driver(testFleet.fleet, async () => {
+  await drive(trace, testFleet, async () => {
     await seconds(testFleet, 40);
     testFleet.store.crashAfterWrites(0);
     await seconds(testFleet, 30);
@@ -69,7 +101,7 @@ itTraces('a database that fails at rest', aDriver, async (trace, testFleet) => {
 });
 
 itTraces('a lease that is lost', aDriver, async (trace, testFleet) => {
-  await trace.driver(testFleet.fleet, async () => {
+  await drive(trace, testFleet, async () => {
     await seconds(testFleet, 5);
     const { store } = testFleet;
     await store.leases.release((await store.leases.read(RECONCILE_LEASE))!);
@@ -81,7 +113,7 @@ itTraces('a lease that is lost', aDriver, async (trace, testFleet) => {
 });
 
 itTraces('a lease that expires', aDriver, async (trace, testFleet) => {
-  await trace.driver(testFleet.fleet, async () => {
+  await drive(trace, testFleet, async () => {
     await seconds(testFleet, 5);
     const { store, clock } = testFleet;
     store.leases.renew = () => Promise.reject(STORE_BUSY);
@@ -96,7 +128,7 @@ itTraces('a lease that expires', aDriver, async (trace, testFleet) => {
 itTraces('a region that fails', aDriver, async (trace, testFleet) => {
   for (let time = 0; time < 3; time += 1)
     testFleet.hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'refused'));
-  await trace.driver(testFleet.fleet, () => seconds(testFleet, 30));
+  await drive(trace, testFleet, () => seconds(testFleet, 30));
 });
 
 itTraces(
@@ -107,9 +139,12 @@ itTraces(
     const other = aFleet({ ...testFleet, store, settings: { ...settings, holder: 'b' }, seed: 2 });
     const stop = new AbortController();
     const driving = other.runDriver({ signal: stop.signal });
+    const failure = new Unreachable('KUBERNETES_UNREACHABLE', 'connection refused');
     await seconds(testFleet, 3);
-    await trace.driver(testFleet.fleet, async () => {
-      await seconds(testFleet, 10);
+    await drive(trace, testFleet, async () => {
+      await seconds(testFleet, 5);
+      testFleet.cluster?.failNext('acquireLease', failure);
+      await seconds(testFleet, 5);
       await testFleet.fleet.scaleTo('workers', 2, REASON);
       trace.note('the other process ends');
       stop.abort();

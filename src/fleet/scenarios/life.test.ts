@@ -25,8 +25,11 @@ async function createAndDelete(trace: Trace, { fleet }: TracedFleet): Promise<vo
   trace.note('one of them is removed');
   await fleet.scaleTo('workers', 1, REASON);
   await trace.passes(12);
-  trace.note('nothing more is requested for two hours');
-  await trace.passes(1);
+}
+
+async function createOne(trace: Trace, { fleet }: TracedFleet): Promise<void> {
+  await fleet.scaleTo('workers', 1, REASON);
+  await trace.passes(18);
 }
 
 function poolOf(overrides: Partial<PoolSettings>) {
@@ -54,7 +57,7 @@ function joinedBy(change: Partial<JoinSettings>) {
 
 describe('machines of each source', () => {
   itTraces('an image', poolOf({ network: STATIC_NETWORK }), createAndDelete);
-  itTraces('two families of addresses', poolOf({ network: TWO_FAMILIES }), createAndDelete);
+  itTraces('two families of addresses', poolOf({ network: TWO_FAMILIES }), createOne);
   itTraces('full clones', poolOf({ source: templateSource('full') }), createAndDelete);
   itTraces('linked clones', poolOf({ source: templateSource('linked') }), createAndDelete);
   itTraces('netboot', poolOf({ source: { kind: 'netboot' }, seed: undefined }), createAndDelete);
@@ -75,7 +78,7 @@ describe('machines that join', () => {
   itTraces('k3s', () => aJoiningTestFleet(), createAndDelete);
   itTraces('k3s by the guest agent', joinedBy({ via: 'agent' } as never), async (trace, fleets) => {
     fleets.hypervisor.guestCommand = () => ({ exitCode: 0, output: 'running\n', errorOutput: '' });
-    await createAndDelete(trace, fleets);
+    await createOne(trace, fleets);
   });
   itTraces(
     'with labels and taints, of a cloud controller',
@@ -90,31 +93,19 @@ describe('machines that join', () => {
           { cloudController: true },
         ),
       ),
-    createAndDelete,
+    createOne,
   );
   const auto = { kind: 'auto', ttlMs: 3_600_000 } as const;
   const given = { kind: 'static', read: () => Promise.resolve('a-token') } as const;
-  itTraces('rke2', joinedBy({ ...anRke2Join({ install: 'none' }), token: auto }), createAndDelete);
-  itTraces(
-    'kubeadm',
-    joinedBy({ ...aKubeadmJoin({ caCertHashes: [] }), token: auto }),
-    createAndDelete,
-  );
-  itTraces(
-    'kubeadm with known hashes',
-    joinedBy({ ...aKubeadmJoin(), token: auto }),
-    createAndDelete,
-  );
+  itTraces('rke2', joinedBy({ ...anRke2Join({ install: 'none' }), token: auto }), createOne);
+  itTraces('kubeadm', joinedBy({ ...aKubeadmJoin({ caCertHashes: [] }), token: auto }), createOne);
+  itTraces('kubeadm with known hashes', joinedBy({ ...aKubeadmJoin(), token: auto }), createOne);
   itTraces(
     'a script with a token of its own',
     joinedBy({ ...aCustomJoin(), token: given }),
-    createAndDelete,
+    createOne,
   );
-  itTraces(
-    'a script with a token of ours',
-    joinedBy({ ...aCustomJoin(), token: auto }),
-    createAndDelete,
-  );
+  itTraces('a script with a token of ours', joinedBy({ ...aCustomJoin(), token: auto }), createOne);
   itTraces(
     'without a provider id',
     () => {
@@ -122,6 +113,6 @@ describe('machines that join', () => {
       testFleet.guests.behaviour = { withoutProviderId: true };
       return testFleet;
     },
-    createAndDelete,
+    createOne,
   );
 });

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Node of a machine changes, disappears, or is another's.
 import { InvalidRequest, NotFound, Unauthorized, Unreachable } from '../../ports/errors.ts';
+import { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
+import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import { aDrainTestFleet, protect, requestDrain } from '../testing/drain-test-fleet.ts';
 import {
   aJoiningPool,
@@ -10,8 +12,8 @@ import {
   aReadyMachine,
   type JoiningTestFleet,
 } from '../testing/joining-test-fleet.ts';
-import { someSettings } from '../testing/settings.ts';
-import { REASON, untilAtRest } from '../testing/test-fleet.ts';
+import { aPool, someSettings } from '../testing/settings.ts';
+import { aTestFleet, REASON, reachPhase, untilAtRest } from '../testing/test-fleet.ts';
 import { itTraces, type Trace } from '../testing/trace.ts';
 
 const MINUTE_MS = 60_000;
@@ -208,3 +210,20 @@ itTraces('a drain while Kubernetes cannot be read', aDrainTestFleet, async (trac
   testFleet.cluster.reconnect();
   await minutes(trace, testFleet, 3);
 });
+
+itTraces(
+  'a drain of a machine that joins nothing',
+  () =>
+    aTestFleet(
+      someSettings([aPool({ joins: false })]),
+      (clock) => new MemoryCluster({ clock, random: new SeededRandom(6) }),
+    ),
+  async (trace, testFleet) => {
+    const { id } = await reachPhase(testFleet, 'ready');
+    testFleet.cluster?.disconnect();
+    await testFleet.clock.advance(MINUTE_MS);
+    trace.note('Kubernetes cannot be read');
+    await testFleet.fleet.drain({ ...REASON, machines: [{ id }] });
+    await trace.passes(6);
+  },
+);

@@ -114,3 +114,12 @@ for (const strategy of ['spread', 'pack'] as const) {
     },
   );
 }
+
+itTraces(
+  'a minimum above the limits',
+  () => aTestFleet(someSettings([aPool({ limits: { ...aPool().limits, min: 3, cpu: 4 } })])),
+  async (trace, { fleet }) => {
+    await trace.passes(3);
+    await trace.result('status', fleet.status());
+  },
+);
