@@ -29,13 +29,13 @@ interface Figures {
   })[];
 }
 
-const FULL = { nodes: 1000, runs: 50, drains: 3, large: 5, largeRuns: 20 } as const;
-const QUICK = { nodes: 50, runs: 3, drains: 1, large: 2, largeRuns: 2 } as const;
+const FULL = { nodes: 1000, runs: 50, drains: 3, large: 5 } as const;
+const QUICK = { nodes: 50, runs: 3, drains: 1, large: 2 } as const;
 const GROWTH = 4;
 const PENDING = [0, 100, 3000] as const;
 
 export const loopBenchmark: Benchmark = async ({ quick, say }) => {
-  const { nodes, runs, drains, large: times, largeRuns } = quick ? QUICK : FULL;
+  const { nodes, runs, drains, large: times } = quick ? QUICK : FULL;
   const measure = async (options: DecisionOptions): Promise<DecisionFigures> => {
     const figures = await measureInProcess(options);
     say(describe(figures));
@@ -52,7 +52,7 @@ export const loopBenchmark: Benchmark = async ({ quick, say }) => {
   ];
   const measureLarge = async (small: DecisionFigures): Promise<LargeFigures> => {
     const { load, pending } = small;
-    const large = await measure({ nodes: times * nodes, load, pending, runs: largeRuns });
+    const large = await measure({ nodes: times * nodes, load, pending, runs });
     return { ...large, growth: large.cpuMs / small.cpuMs };
   };
   const [, small] = decisionMs;

@@ -18,11 +18,9 @@ export const standaloneBenchmark: Benchmark = async ({ quick, say }) => {
   const [binary] = BINARIES;
   if (binary === undefined) throw new Error(HOW_TO_RUN);
   setup();
-  const only = process.env['BENCH_WORKLOADS']?.split(',');
   const workloads = quick ? QUICK_WORKLOADS : WORKLOADS;
   const comparisons: Comparison[] = [];
   for (const workload of workloads) {
-    if (only !== undefined && !only.includes(workload.name)) continue;
     const run = async (name: string, decider: Decider): Promise<RunFigures> => {
       const figures = await runWorkload(workload, decider);
       say(`${workload.name}, ${name}: ${describe(figures)}`);

@@ -75,16 +75,16 @@ async function startDecider(plane: ControlPlane, decider: Decider): Promise<Runn
   const pools = renderPools();
   if (decider !== 'standalone') {
     const provider = await startProvider({ ...SITE, plane, pools });
-    const { program, waitForLog } = await startAutoscaler({
+    const autoscaler = await startAutoscaler({
       path: decider.clusterAutoscaler,
       plane,
       provider,
       flags: autoscalerFlags(),
       onTestFinished: () => undefined,
     });
-    await waitForLog(/Starting main loop/);
+    await autoscaler.waitForLog(/Starting main loop/);
     const close = async () => {
-      await program.kill();
+      await autoscaler.program.kill();
       await provider.close();
     };
     return { site: provider.site, close };
