@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens one SSH connection: socket, key exchange, host key, login.
 import type { Duplex } from 'node:stream';
-import { Client, type ConnectConfig, type ServerHostKeyAlgorithm, utils } from 'ssh2';
+import ssh2, { type Client, type ConnectConfig, type ServerHostKeyAlgorithm } from 'ssh2';
 import { InvalidConfig, PvescalerError, Unauthorized, Unreachable } from '../ports/errors.ts';
 import { type HostKeyTrust, openHostKeyCheck } from './host-key.ts';
 
@@ -52,7 +52,7 @@ export async function connect(target: SshTarget, signal: AbortSignal): Promise<C
       throw error instanceof PvescalerError ? error : unreachable(target, describeError(error));
     });
   // Each running command listens for the loss of the connection.
-  const client = new Client().setMaxListeners(0);
+  const client = new ssh2.Client().setMaxListeners(0);
   let hostKeyError: unknown;
   return new Promise((resolve, reject) => {
     const onAbort = () => fail(unreachable(target, 'the connection attempt was ended'));
@@ -113,7 +113,7 @@ async function readCredentials(login: SshLogin): Promise<ConnectConfig> {
     throw keyUnusable(login.path, describeError(cause), cause);
   });
   const passphrase = await login.readPassphrase?.();
-  const parsed = utils.parseKey(text, passphrase);
+  const parsed = ssh2.utils.parseKey(text, passphrase);
   if (parsed instanceof Error) throw keyUnusable(login.path, parsed.message, undefined);
   return { privateKey: text, ...(passphrase !== undefined && { passphrase }) };
 }

@@ -5,6 +5,7 @@ import {
   Cancelled,
   InvalidRequest,
   PvescalerError,
+  TaskFailed,
   TimedOut,
   Unreachable,
 } from '../ports/errors.ts';
@@ -225,7 +226,7 @@ export class SshShell implements RemoteShell {
         work(sftp, (failure) => {
           sftp.end();
           if (failure === undefined || failure === null) resolve();
-          else reject(failure);
+          else reject(hasStatus(failure) ? fileRefused(this.address, failure) : failure);
         });
       });
     });
@@ -307,8 +308,20 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
+/** The host answered, with the status of SFTP. */
+function hasStatus(error: Error): error is Error & { readonly code: number } {
+  return 'code' in error && typeof error.code === 'number';
+}
+
+function fileRefused(address: string, cause: Error): TaskFailed {
+  return new TaskFailed('TASK_FAILED', `${address} refuses to write a file: ${cause.message}`, {
+    cause,
+    hint: 'Check that the folder exists on the host, has free space, and that the user may write to it.',
+  });
+}
+
 function isMissing(error: Error | null | undefined): boolean {
-  return error !== null && error !== undefined && 'code' in error && error.code === NO_SUCH_FILE;
+  return error !== null && error !== undefined && hasStatus(error) && error.code === NO_SUCH_FILE;
 }
 
 function toError(error: unknown): Error {

@@ -85,6 +85,30 @@ describe('checks of regions', () => {
     ['transport: { ssh: { privateKeyFile: k, hosts: [pve1.local] } }', []],
     ['transport: { ssh: { privateKeyFile: k } }, hosts: { allow: [pve1] }', []],
     [
+      `transport: { ssh: { agent: true, hosts: [pve1, 'pve2:2222'], hostKeys: ['SHA256:${'a'.repeat(43)}'] } }`,
+      [],
+    ],
+    [
+      'transport: { ssh: { hosts: [pve1] } }',
+      ["proxmox.lab.transport.ssh: needs 'privateKeyFile', or 'agent: true'"],
+    ],
+    [
+      'transport: { ssh: { hosts: [pve1, pve1], privateKeyFile: k } }',
+      ['proxmox.lab.transport.ssh.hosts[1]: appears twice in the list'],
+    ],
+    [
+      'transport: { ssh: { hosts: [pve1], privateKeyFile: k, agent: true } }',
+      [
+        "proxmox.lab.transport.ssh.agent: cannot be combined with 'privateKeyFile'; keep only one of them",
+      ],
+    ],
+    [
+      `transport: { ssh: { hosts: [pve1], privateKeyFile: k, knownHosts: f, hostKeys: ['SHA256:${'a'.repeat(43)}'] } }`,
+      [
+        "proxmox.lab.transport.ssh.hostKeys: cannot be combined with 'knownHosts'; keep only one of them",
+      ],
+    ],
+    [
       'transport: { ssh: { privateKeyFile: k } }',
       ["proxmox.lab.transport.ssh: needs 'hosts', here or as 'hosts.allow' of the region"],
     ],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server side of SFTP: writing and removing files.
-import { type SFTPWrapper, utils } from 'ssh2';
+import ssh2, { type SFTPWrapper } from 'ssh2';
 
 export interface RemoteFiles {
   /** `mode` in octal digits. Throws if the folder does not exist. */
@@ -15,7 +15,7 @@ interface OpenFile {
   bytes: Buffer;
 }
 
-const { STATUS_CODE, OPEN_MODE } = utils.sftp;
+const { STATUS_CODE, OPEN_MODE } = ssh2.utils.sftp;
 
 export function serveSftp(sftp: SFTPWrapper, files: RemoteFiles): void {
   const open = new Map<number, OpenFile>();

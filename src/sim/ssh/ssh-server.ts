@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { timingSafeEqual } from 'node:crypto';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import {
+import ssh2, {
   type AuthContext,
   type Connection,
   type ParsedKey,
-  Server,
   type ServerChannel,
   type Session,
-  utils,
 } from 'ssh2';
 import { type RemoteFiles, serveSftp } from './sftp.ts';
 
@@ -53,15 +51,15 @@ const MAX_SESSIONS = 10;
 
 /** A new key pair: the private key in the format of OpenSSH, the public key as in authorized_keys. */
 export function createSshKey(comment = ''): { readonly private: string; readonly public: string } {
-  return utils.generateKeyPairSync('ed25519', { comment });
+  return ssh2.utils.generateKeyPairSync('ed25519', { comment });
 }
 
 export function createSshServer(options: SshServerOptions): SshServer {
   const keys = options.authorizedKeys.flatMap((text) => {
-    const parsed = utils.parseKey(text);
+    const parsed = ssh2.utils.parseKey(text);
     return parsed instanceof Error ? [] : [parsed];
   });
-  const server = new Server({ hostKeys: [options.hostKey] }, (connection) =>
+  const server = new ssh2.Server({ hostKeys: [options.hostKey] }, (connection) =>
     serveConnection(connection, { ...options, keys }),
   );
   const sockets = new Set<Socket>();

@@ -19,7 +19,12 @@ const LISTS = new Set(['tags', 'delete', 'nameserver', 'vmlist']);
 const TRUE = /^(1|on|yes|true)$/i;
 const FALSE = /^(0|off|no|false)$/i;
 
-export function parseCliOptions(words: readonly string[], facts: Facts): CliOptions {
+/** A missing operand is reported before values are checked. */
+export function parseCliOptions(
+  words: readonly string[],
+  facts: Facts,
+  operandCount = 0,
+): CliOptions {
   const params: Record<string, ParamValue> = {};
   const operands: string[] = [];
   const rest = [...words];
@@ -36,9 +41,11 @@ export function parseCliOptions(words: readonly string[], facts: Facts): CliOpti
     const name = completeName(given, facts);
     const isFlag = findParamFact(facts, name)?.type === 'boolean';
     const value = attached ?? takeValue(given, isFlag, rest);
-    params[name] = addValue(params[name], name, parseValue(value, { isFlag, facts, name }));
+    const isList = findParamFact(facts, name)?.type === 'array';
+    params[name] = addValue(params[name], name, isList ? [value] : value);
   }
-  return { params, operands };
+  if (operands.length < operandCount) throw new ApiError(400, 'not enough arguments\n');
+  return { params: parseBooleans(params, facts), operands };
 }
 
 /** A bare boolean takes the next word as its value, unless that is an option. */
@@ -61,16 +68,15 @@ function completeName(given: string, facts: Facts): string {
   );
 }
 
-function parseValue(
-  value: string,
-  {
-    isFlag,
-    facts,
-    name,
-  }: { readonly isFlag: boolean; readonly facts: Facts; readonly name: string },
-): ParamValue {
-  if (findParamFact(facts, name)?.type === 'array') return [value];
-  if (!isFlag) return value;
+function parseBooleans(params: CliOptions['params'], facts: Facts): CliOptions['params'] {
+  const entries = Object.entries(params).map(([name, value]) => {
+    const isFlag = findParamFact(facts, name)?.type === 'boolean';
+    return [name, isFlag ? parseBoolean(formatScalar(value)) : value] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function parseBoolean(value: string): string {
   if (TRUE.test(value)) return '1';
   if (FALSE.test(value)) return '0';
   throw new ApiError(400, 'unable to parse boolean option\n');

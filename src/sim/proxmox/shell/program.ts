@@ -67,7 +67,7 @@ export async function followTask(program: ProgramCall, upid: string): Promise<Ta
       while (!(await core.tasks.wait(upid, POLL_MS / core.state.speed)))
         printLog(record.log.length);
     } catch (error) {
-      if (error instanceof BrokenPipe) core.tasks.stop(upid, 'broken pipe');
+      if (error instanceof BrokenPipe) core.tasks.breakPipe(upid);
       throw error;
     }
   });

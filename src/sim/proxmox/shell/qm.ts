@@ -82,7 +82,7 @@ async function runVerb(
 ): Promise<number> {
   const base = `/nodes/${program.host}/qemu`;
   const endpoint = program.findEndpoint(verb.method, `${base}${verb.path('100')}`);
-  const { params, operands } = parseCliOptions(words, endpoint?.params ?? {});
+  const { params, operands } = parseCliOptions(words, endpoint?.params ?? {}, verb.words.length);
   const { vmid = '', ...named } = nameOperands(verb.words, operands);
   const isCreate = verb.path('') === '';
   const result = await callApi(program, {
@@ -99,7 +99,6 @@ function nameOperands(
   names: readonly string[],
   operands: readonly string[],
 ): Readonly<Record<string, string>> {
-  if (operands.length < names.length) throw new ApiError(400, 'not enough arguments\n');
   if (operands.length > names.length) throw new ApiError(400, 'too many arguments\n');
   return Object.fromEntries(names.map((name, index) => [name, operands[index] ?? '']));
 }

@@ -22,6 +22,8 @@ export interface TaskRequest {
 export interface TaskContext {
   readonly upid: string;
   readonly signal: AbortSignal;
+  /** The worker is dead: it does not clean up. False for a worker that nobody listens to any more. */
+  isKilled(): boolean;
   readonly log: (line: string) => void;
   /** A task with N warnings ends with `WARNINGS: N`. */
   readonly warn: (line: string) => void;
@@ -61,6 +63,8 @@ export interface InjectedTaskFault {
   /** A killed task does not clean up. */
   readonly killed: boolean;
 }
+
+const BROKEN_PIPE = new Error('broken pipe');
 
 type FaultInjector = (request: TaskRequest) => InjectedTaskFault | undefined;
 
@@ -143,8 +147,13 @@ export class TaskEngine {
   }
 
   /** Interrupts the worker; the work stops at its next wait. */
-  stop(upid: string, reason = 'received interrupt'): void {
-    this.#live.get(upid)?.abort.abort(new Error(reason));
+  stop(upid: string): void {
+    this.#live.get(upid)?.abort.abort(new Error('received interrupt'));
+  }
+
+  /** The command that waits for the task lost its output: the worker cleans up and ends. */
+  breakPipe(upid: string): void {
+    this.#live.get(upid)?.abort.abort(BROKEN_PIPE);
   }
 
   /** Aborts all tasks of a host that lost power. */
@@ -176,6 +185,7 @@ export class TaskEngine {
     const context: TaskContext = {
       upid: record.upid,
       signal: abort.signal,
+      isKilled: () => abort.signal.aborted && abort.signal.reason !== BROKEN_PIPE,
       log: (line) => appendLog(record, line),
       warn: (line) => {
         warnings += 1;

@@ -251,7 +251,7 @@ async function cloneTask(call: Call, context: TaskContext): Promise<void> {
     state.pools.get(call.text('pool'))?.vms.add(plan.newId);
     state.accessVersion += 1;
   } catch (error) {
-    if (context.signal.aborted) throw error;
+    if (context.isKilled()) throw error;
     await freeVolumes(call.core, { host: call.host, volumes: created }, context.log);
     if (state.vms.get(plan.newId) === vm) state.vms.delete(plan.newId);
     throw serverError(`clone failed: ${errorText(error)}`);

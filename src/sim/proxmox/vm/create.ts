@@ -228,7 +228,7 @@ async function createTask(call: Call, creation: Creation, context: TaskContext):
     await withVmLock(core, lock, () => createLocked(call, creation, context));
   } catch (error) {
     // A killed worker leaves its locked configuration; a failed one cleans up.
-    if (!context.signal.aborted && call.state.vms.get(vm.id) === vm) call.state.vms.delete(vm.id);
+    if (!context.isKilled() && call.state.vms.get(vm.id) === vm) call.state.vms.delete(vm.id);
     const text = errorText(error);
     throw serverError(
       text.startsWith("can't lock") ? text : `unable to create VM ${vm.id} - ${text}`,

@@ -128,5 +128,8 @@ function openFileSink(
   }
   if (target === '') return 'cannot create : Directory nonexistent';
   files.write(target, '', { append, newMode });
-  return (piece) => files.write(target, piece, { append: true });
+  // A file that was removed meanwhile stays removed.
+  return (piece) => {
+    if (files.read(target) !== undefined) files.write(target, piece, { append: true });
+  };
 }
