@@ -34,6 +34,7 @@ import type {
   LostMachines,
   PoolBackoff,
   PoolPause,
+  PoolScaling,
   PoolState,
 } from '../model/pool.ts';
 import { Bug } from './errors.ts';
@@ -197,6 +198,14 @@ const poolState = object<PoolState>({
     }),
   ),
   lost: optional(object<LostMachines>({ since: number, machines: array(machineId) })),
+  scaling: optional(
+    object<PoolScaling>({
+      at: number,
+      unneededSince: dictionary(number),
+      trials: dictionary(array(string)),
+      streak: array(string),
+    }),
+  ),
   allocatable: dictionary(
     object<LearnedAllocatable>({
       cpuMilli: number,
