@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import { type Drain, formatBlockers } from '../model/drain.ts';
 import { formatAge } from '../model/format-text.ts';
 import { addressesOf, type Machine } from '../model/machine.ts';
 import type { JournalRecord } from '../ports/journal.ts';
@@ -25,21 +26,28 @@ export function addMachineShow(parent: Command, host: CommandHost): void {
         access: 'read',
         use: async (open) => {
           const machine = await findMachine(open, text);
+          const drain = open.fleet.view.drains.get(machine.id);
           const journal = await open.store.journal.read({
             machine: machine.id,
             limit: MAX_ENTRIES,
           });
           host.context.out(
             options.json === true
-              ? `${JSON.stringify({ machine, journal }, null, 2)}\n`
-              : render(machine, journal, host.context.clock.now()),
+              ? `${JSON.stringify({ machine, drain, journal }, null, 2)}\n`
+              : render({ machine, drain, journal }, host.context.clock.now()),
           );
         },
       }),
     );
 }
 
-function render(machine: Machine, journal: readonly JournalRecord[], now: number): string {
+interface Shown {
+  readonly machine: Machine;
+  readonly drain: Drain | undefined;
+  readonly journal: readonly JournalRecord[];
+}
+
+function render({ machine, drain, journal }: Shown, now: number): string {
   const { placement, failure, deletionReason } = machine;
   const fields: (readonly [string, string | undefined])[] = [
     ['id', machine.id],
@@ -60,6 +68,7 @@ function render(machine: Machine, journal: readonly JournalRecord[], now: number
     ['seed', machine.seedVolume],
     ['failure', failure === undefined ? undefined : `${failure.message} [${failure.code}]`],
     ['deleted because', deletionReason],
+    ...(drain === undefined ? [] : drainFields(drain, machine, now)),
   ];
   const shown = fields.flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [[name, value]],
@@ -72,4 +81,21 @@ function render(machine: Machine, journal: readonly JournalRecord[], now: number
   return entries.length === 0
     ? formatTable(shown)
     : `${formatTable(shown)}\n${formatTable(entries)}`;
+}
+
+/** The time for a drain begins with the phase `draining`, and stops while no process drives. */
+function drainFields(
+  drain: Drain,
+  { phase, phaseSince }: Machine,
+  now: number,
+): readonly (readonly [string, string | undefined])[] {
+  const { state, requestedAt, requestedBy, reason, timeoutMs, blockedBy, undo } = drain;
+  const asked = `${new Date(requestedAt).toISOString()} (${formatAge(now - requestedAt)} ago)`;
+  const until = new Date(phaseSince + timeoutMs).toISOString();
+  return [
+    ['drain', `${state}, requested by ${requestedBy} at ${asked}: ${reason}`],
+    ['drain until', phase === 'draining' ? `${until} (${formatAge(timeoutMs)})` : undefined],
+    ['drain waits for', formatBlockers(blockedBy)],
+    ['drain undone', undo?.message],
+  ];
 }
