@@ -556,6 +556,11 @@ describe('the effective config', () => {
     ['ssh: { user: me, publicKeyFiles: [a.pub] }\n', []],
     ['ssh: { user: me, privateKeyFile: key }\n', ['ssh.privateKeyFile']],
     ['readiness: { timeout: 60s }\n', ['readiness']],
+    [
+      'mode: externalgrpc\ngrpc: { insecure: true }\nautoscaler: { poolChoice: random }\nintervals: { scan: 15s }\n',
+      ['autoscaler', 'intervals.scan'],
+    ],
+    ['mode: standalone\ngrpc: { insecure: true }\n', ['grpc']],
   ])('reports of %j the keys without effect: %j', (text, expected) => {
     expect(plannedIn(text)).toEqual(expected);
   });
