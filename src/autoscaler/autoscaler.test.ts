@@ -227,6 +227,26 @@ describe('scale-down', () => {
     expect(await requested(site)).toBe(2);
   });
 
+  it('remembers over a restart how long a Node has been unneeded', async () => {
+    const { site, process } = await halfUsedSite();
+    await site.advance(9 * MINUTE);
+    expect(await site.phases()).toEqual(['ready', 'ready']);
+    process.kill();
+    site.start('b');
+    await site.advance(6 * MINUTE);
+    expect(await site.phases()).toEqual(['gone', 'ready']);
+  });
+
+  it('counts the time again when no process has decided for long', async () => {
+    const { site, process } = await halfUsedSite();
+    await site.advance(9 * MINUTE);
+    process.kill();
+    await site.advance(10 * MINUTE);
+    site.start('b');
+    await site.advance(6 * MINUTE);
+    expect(await site.phases()).toEqual(['ready', 'ready']);
+  });
+
   it('changes nothing afterwards for an hour', async () => {
     const { site } = await halfUsedSite();
     await site.advance(25 * MINUTE);
@@ -284,9 +304,28 @@ describe('the circuit breaker', () => {
     expect((await process.fleet.status()).pools[0]?.pause).toBeUndefined();
   });
 
-  async function untilPaused(site: TestSite, { fleet }: Process): Promise<void> {
+  it('counts machines of processes that ended', async () => {
+    const pool = aWorkerPool({ provisionTimeoutMs: 60_000, registrationTimeoutMs: 60_000 });
+    const { site, process } = await aRunningSite([pool]);
+    site.parts.guests.behaviour = { neverRegisters: true };
+    site.addPod('web');
+    let last = process;
+    for (let restart = 0; restart < 12 && !(await isPaused(last)); restart += 1) {
+      await site.advance(4 * MINUTE);
+      last.kill();
+      last = site.start(`process-${restart}`);
+      await site.advance(MINUTE);
+    }
+    expect(await isPaused(last)).toBe(true);
+  });
+
+  async function isPaused({ fleet }: Process): Promise<boolean> {
+    return (await fleet.status()).pools[0]?.pause !== undefined;
+  }
+
+  async function untilPaused(site: TestSite, process: Process): Promise<void> {
     for (let minute = 0; minute < 60; minute += 1) {
-      if ((await fleet.status()).pools[0]?.pause !== undefined) return;
+      if (await isPaused(process)) return;
       await site.advance(MINUTE);
     }
   }

@@ -28,6 +28,7 @@ import {
 } from '../scaling/index.ts';
 import { type AutoscalerStatus, NOTHING_DECIDED, nextStatus } from './autoscaler-status.ts';
 import { drainCheck } from './drain-check.ts';
+import { DurableMemory } from './durable-memory.ts';
 import { ClusterObserver, type Observed } from './observation.ts';
 import { PlanRecorder, type Uids } from './plan-recorder.ts';
 import { regionStaleness } from './region-staleness.ts';
@@ -68,6 +69,7 @@ export class Autoscaler {
   readonly #stabilization: Stabilization;
   /** The token of the lease under which the memory was collected. */
   #token: number | undefined;
+  readonly #durable: DurableMemory;
   #memory: ScalingMemory = EMPTY_MEMORY;
   /** Wall clock. */
   #decidedAt = Number.NEGATIVE_INFINITY;
@@ -78,6 +80,7 @@ export class Autoscaler {
   constructor(options: AutoscalerOptions) {
     this.#options = options;
     this.#observer = new ClusterObserver(options);
+    this.#durable = new DurableMemory(options);
     this.#recorder = new PlanRecorder(options);
     const windows = options.pools.map(({ scaleUp }) => scaleUp.stabilizationWindowMs);
     this.#stabilization = new Stabilization(windows.length === 0 ? 0 : Math.min(...windows));
@@ -142,11 +145,11 @@ export class Autoscaler {
     return this.#decideAndAct(observation.observed, { lease, signal });
   }
 
-  /** What an earlier driver remembered is not known here, and may be outdated in this process. */
+  /** What this process remembers may be outdated: another one may have driven since. */
   #beginTerm({ token }: Lease): void {
     if (this.#token === token) return;
     this.#token = token;
-    this.#memory = EMPTY_MEMORY;
+    this.#memory = this.#durable.restore();
     this.#decidedAt = Number.NEGATIVE_INFINITY;
   }
 
@@ -178,6 +181,10 @@ export class Autoscaler {
     await this.#pausePools(pauses);
     const uids = uidsOf(observed);
     await this.#act(plan, { lease, signal, uids });
+    await this.#durable.save(
+      this.#memory,
+      this.#options.pools.map(({ name }) => name),
+    );
     await this.#recorder.recordRefusals(plan, uids);
     const outcome = plan.steps.length === 0 ? 'no-change' : 'change';
     meters.add('pvescaler_autoscaler_decisions_total', { outcome });

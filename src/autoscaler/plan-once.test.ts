@@ -55,7 +55,19 @@ it('gives the same plan from what it saved', async () => {
   expect(canonicalJson(decide(restoreInput(stored!)))).toBe(canonicalJson(decision));
 });
 
-it('fails with the error of a region that cannot be read', async () => {
+it('knows how long a machine has been unneeded', async () => {
+  const { site, plan } = await aSite();
+  site.addPod('web');
+  await site.advance(120);
+  site.deletePod('web');
+  await site.advance(300);
+  const { decision } = await plan();
+  const kept = decision.plan.refusals.find(({ code }) => code === 'NodeUnneededTooShort');
+  expect(kept?.facts['unneededMs']).toBeGreaterThan(240_000);
+  expect(kept?.facts['unneededMs']).toBeLessThanOrEqual(300_000);
+});
+
+it('fails with the error of the only region, if it cannot be read', async () => {
   const { site, plan } = await aSite();
   site.isProxmoxReadable = false;
   await expect(plan()).rejects.toMatchObject({ code: 'PVE_UNREACHABLE' });

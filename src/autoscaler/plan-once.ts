@@ -9,11 +9,11 @@ import type { Random } from '../ports/random.ts';
 import {
   type Decision,
   decide,
-  EMPTY_MEMORY,
   type ScalingInput,
   type ScalingSettings,
 } from '../scaling/index.ts';
 import { type ClusterObjects, Snapshot } from '../scheduling/index.ts';
+import { restoreMemory } from './durable-memory.ts';
 import { schedulerNode } from './observation.ts';
 import { regionStaleness } from './region-staleness.ts';
 import { scalingInput } from './scaling-input.ts';
@@ -37,7 +37,7 @@ export interface PlannedOnce {
 
 const MAX_SYNC_MS = 30_000;
 
-/** How long machines have been unneeded is known to the autoscaler that runs, not here: their time begins now. */
+/** With what the autoscaler that runs remembers, which is at most a minute old. */
 export async function planOnce(options: PlanOnceOptions): Promise<PlannedOnce> {
   const { fleet, clock, random, pools, settings } = options;
   const view = await readView(options);
@@ -58,7 +58,7 @@ export async function planOnce(options: PlanOnceOptions): Promise<PlannedOnce> {
     capacity: forecast.capacity,
     staleReason: regionStaleness(forecast, now),
     settings,
-    memory: EMPTY_MEMORY,
+    memory: restoreMemory(fleet.view.pools, now),
     now,
     seed: random.integer(2 ** 31),
   });

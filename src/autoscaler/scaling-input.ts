@@ -44,9 +44,20 @@ export function scalingInput(sources: InputSources): ScalingInput {
     machines,
     pools: sources.pools.map((config) => poolOf(sources, config, machines)),
     hosts: listHosts(sources, machines),
+    unreadRegions: unreadRegions(sources),
     settings,
     memory,
   };
+}
+
+function unreadRegions({ pools, staleReason }: InputSources): Readonly<Record<string, string>> {
+  const regions = [...new Set(pools.flatMap((pool) => pool.regions))];
+  return Object.fromEntries(
+    regions.flatMap((region) => {
+      const reason = staleReason(region);
+      return reason === undefined ? [] : [[region, reason] as const];
+    }),
+  );
 }
 
 function listMachines({

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import { type Drain, formatBlockers } from '../model/drain.ts';
 import { formatAge } from '../model/format-text.ts';
 import { addressesOf, type Machine } from '../model/machine.ts';
 import { roleOf } from '../model/role.ts';
@@ -35,18 +36,25 @@ export function addMachineShow(parent: Command, host: CommandHost): void {
 
 export async function showMachine(
   { context }: CommandHost,
-  { store }: OpenFleet,
+  { store, fleet }: OpenFleet,
   { machine, isJson }: { readonly machine: Machine; readonly isJson: boolean },
 ): Promise<void> {
+  const drain = fleet.view.drains.get(machine.id);
   const journal = await store.journal.read({ machine: machine.id, limit: MAX_ENTRIES });
   context.out(
     isJson
-      ? `${JSON.stringify({ machine, journal }, null, 2)}\n`
-      : render(machine, journal, context.clock.now()),
+      ? `${JSON.stringify({ machine, drain, journal }, null, 2)}\n`
+      : render({ machine, drain, journal }, context.clock.now()),
   );
 }
 
-function render(machine: Machine, journal: readonly JournalRecord[], now: number): string {
+interface Shown {
+  readonly machine: Machine;
+  readonly drain: Drain | undefined;
+  readonly journal: readonly JournalRecord[];
+}
+
+function render({ machine, drain, journal }: Shown, now: number): string {
   const { placement, failure, deletionReason } = machine;
   const role = roleOf(machine.pool);
   const fields: (readonly [string, string | undefined])[] = [
@@ -68,6 +76,7 @@ function render(machine: Machine, journal: readonly JournalRecord[], now: number
     ['seed', machine.seedVolume],
     ['failure', failure === undefined ? undefined : `${failure.message} [${failure.code}]`],
     ['deleted because', deletionReason],
+    ...(drain === undefined ? [] : drainFields(drain, machine, now)),
   ];
   const shown = fields.flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [[name, value]],
@@ -87,4 +96,21 @@ function formatDiagnostics({ diagnostics }: Machine): string {
   const time = new Date(at).toISOString();
   if (error !== undefined) return `the guest could not be examined at ${time}: ${error}\n`;
   return `the guest reported at ${time}:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+}
+
+/** The time for a drain begins with the phase `draining`, and stops while no process drives. */
+function drainFields(
+  drain: Drain,
+  { phase, phaseSince }: Machine,
+  now: number,
+): readonly (readonly [string, string | undefined])[] {
+  const { state, requestedAt, requestedBy, reason, timeoutMs, blockedBy, undo } = drain;
+  const asked = `${new Date(requestedAt).toISOString()} (${formatAge(now - requestedAt)} ago)`;
+  const until = new Date(phaseSince + timeoutMs).toISOString();
+  return [
+    ['drain', `${state}, requested by ${requestedBy} at ${asked}: ${reason}`],
+    ['drain until', phase === 'draining' ? `${until} (${formatAge(timeoutMs)})` : undefined],
+    ['drain waits for', formatBlockers(blockedBy)],
+    ['drain undone', undo?.message],
+  ];
 }

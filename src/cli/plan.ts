@@ -36,8 +36,9 @@ async function printPlan(
   options: PlanOptions,
 ): Promise<void> {
   if (options.save !== undefined) {
-    const { canonicalJson, storeInput } = await import('../scaling/index.ts');
-    await writeResult(context, `${canonicalJson(storeInput(input, objects))}\n`, {
+    const { storeInput } = await import('../scaling/index.ts');
+    const { formatStoredPlan } = await import('./stored-plan.ts');
+    await writeResult(context, formatStoredPlan(storeInput(input, objects)), {
       output: options.save,
       ...(options.force === true && { force: true }),
     });

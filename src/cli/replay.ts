@@ -16,17 +16,9 @@ export function addReplay(parent: Command, host: CommandHost): void {
     .option('--json', 'print JSON')
     .option('--all', 'show every refusal, not a few of each kind')
     .action(async (file: string, options: ReplayOptions) => {
-      const { decide, parseStoredInput, restoreInput } = await import('../scaling/index.ts');
-      const stored = parseStoredInput(await readText(host, file));
-      if (stored === undefined)
-        throw new InvalidRequest(
-          'REQUEST_INVALID',
-          `${file} is not a file of pvescaler plan --save`,
-          {
-            hint: 'Files of other versions of pvescaler may differ: use the version that wrote it.',
-          },
-        );
-      const { plan } = decide(restoreInput(stored));
+      const { decide, restoreInput } = await import('../scaling/index.ts');
+      const { readStoredPlan } = await import('./stored-plan.ts');
+      const { plan } = decide(restoreInput(readStoredPlan(await readText(host, file), file)));
       const { formatPlan } = await import('./format-plan.ts');
       host.context.out(
         options.json === true

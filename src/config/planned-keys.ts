@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that are parsed and validated, but whose feature is not in this release. `serve` and `config
-// validate` report those that a config sets. Remove a row when its feature is released.
+// Keys that are parsed and validated, but have no effect: their feature is not in this release, or the config has the
+// other mode. `serve` and `config validate` report those that a config sets. Remove a row when its feature is released.
 import { type ConfigPath, formatConfigPath, valueAt } from './config-path.ts';
 
 export interface PlannedKey {
   /** As written in the file: `grpc`, `pools[0].schedules`. */
   readonly path: string;
   readonly feature: string;
+  /** The mode in which it has no effect. */
+  readonly mode?: Mode;
 }
+
+type Mode = 'standalone' | 'externalgrpc';
 
 interface PlannedRow {
   /** `*` stands for every region, template or pool. */
@@ -18,6 +22,44 @@ interface PlannedRow {
 }
 
 export const PLANNED_KEYS: readonly PlannedRow[] = [];
+
+const SCALING = 'the standalone autoscaler';
+const GRPC = 'the gRPC server for the Cluster Autoscaler';
+
+const KEYS_OF_OTHER_MODE: Readonly<Record<Mode, readonly PlannedRow[]>> = {
+  externalgrpc: [
+    { prefix: ['autoscaler'], feature: SCALING },
+    { prefix: ['intervals', 'scan'], feature: SCALING },
+    { prefix: ['guards', 'breaker'], feature: SCALING },
+    ...['scaleUp', 'headroom', 'schedules'].map((key) => ({
+      prefix: ['pools', '*', key],
+      feature: SCALING,
+    })),
+    // Drains of the command line use the other ones.
+    ...[
+      'when',
+      'utilizationThreshold',
+      'ignoreDaemonSets',
+      'skipLocalStorage',
+      'skipSystemPods',
+      'skipCustomControllers',
+      'unneededTime',
+      'maxConcurrent',
+      'delayAfterAdd',
+      'delayAfterDelete',
+      'delayAfterFailure',
+    ].map((key) => ({ prefix: ['pools', '*', 'scaleDown', key], feature: SCALING })),
+  ],
+  standalone: [
+    { prefix: ['grpc'], feature: GRPC },
+    { prefix: ['pools', '*', 'clusterAutoscaler'], feature: GRPC },
+  ],
+};
+
+/** The keys of the other mode that this config sets. Takes the tree before defaults. */
+export function findKeysOfOtherMode(tree: unknown, mode: Mode): readonly PlannedKey[] {
+  return findPlannedKeys(tree, KEYS_OF_OTHER_MODE[mode]).map((key) => ({ ...key, mode }));
+}
 
 /** The planned keys that this config sets. Takes the tree before defaults. */
 export function findPlannedKeys(
@@ -52,6 +94,7 @@ function isSet(value: unknown): boolean {
   return typeof value !== 'object' || Object.keys(value).length > 0;
 }
 
-export function describePlannedKey({ path, feature }: PlannedKey): string {
+export function describePlannedKey({ path, feature, mode }: PlannedKey): string {
+  if (mode !== undefined) return `${path} has no effect in mode ${mode}: it is for ${feature}`;
   return `${path} has no effect: ${feature} is not in this release`;
 }

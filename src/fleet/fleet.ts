@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
-import type { PoolPause } from '../model/pool.ts';
+import type { PoolPause, PoolScaling, PoolState } from '../model/pool.ts';
 import type { PoolLimits } from '../pools/index.ts';
 import { LostLeadership } from '../ports/errors.ts';
 import type { RegionView } from '../ports/hypervisor.ts';
@@ -38,12 +38,14 @@ export interface Fleet extends FleetClient {
   capacity(): FleetCapacity | undefined;
   /** The newest views of Proxmox in this process; empty when it does not drive. */
   regionViews(): readonly RegionView[];
-  /** Reads what the hosts have left, whichever process drives. Throws the error of a region that cannot be read. */
+  /** Reads what the hosts have left, whichever process drives. Throws an error if no region can be read. */
   readCapacity(): Promise<ForecastReader & { readonly capacity: FleetCapacity | undefined }>;
   /** The lease that this process drives with; undefined when another process drives. */
   driverLease(): Lease | undefined;
   /** Pauses the requests of the autoscaler for a pool. Throws LostLeadership when another process drives. */
   pausePool(pool: string, pause: PoolPause): Promise<void>;
+  /** Stores what the autoscaler remembers of a pool. Throws LostLeadership when another process drives. */
+  rememberScaling(pool: string, scaling: PoolScaling): Promise<void>;
   status(options?: StatusOptions): Promise<FleetStatus>;
   /** Lists what has lost its counterpart, from Proxmox and the records; changes nothing. */
   orphans(): Promise<readonly Orphan[]>;
@@ -90,7 +92,8 @@ export function createFleet(options: FleetOptions): Fleet {
     regionViews: () => forecast.views,
     readCapacity: () => readCapacity(options, cache),
     driverLease: () => forecast.driverLease,
-    pausePool: (pool, pause) => pausePool(cache, pool, { pause, lease: forecast.driverLease }),
+    pausePool: (pool, pause) => changePool(cache, pool, { pause }, forecast.driverLease),
+    rememberScaling: (pool, scaling) => changePool(cache, pool, { scaling }, forecast.driverLease),
     status: (statusOptions) => readStatus(options, cache, statusOptions),
     orphans: () => listOrphans(options, cache),
     planVmDecision: (request) => planVmDecision(options, cache, request),
@@ -110,15 +113,17 @@ export function createFleet(options: FleetOptions): Fleet {
   };
 }
 
-function pausePool(
+// oxlint-disable-next-line max-params -- the records, the pool, its change, and the right to make it
+function changePool(
   cache: RecordCache,
   pool: string,
-  { pause, lease }: { readonly pause: PoolPause; readonly lease: Lease | undefined },
+  change: Pick<PoolState, 'pause' | 'scaling'>,
+  lease: Lease | undefined,
 ): Promise<void> {
   return cache.runPoolChange(async () => {
     if (lease === undefined)
-      throw new LostLeadership('LEASE_LOST', `pool ${pool} is not paused: another process drives`);
+      throw new LostLeadership('LEASE_LOST', `pool ${pool} is not changed: another process drives`);
     const state = cache.pools.get(pool) ?? { pool, allocatable: {} };
-    await cache.pools.put(pool, { ...state, pause }, { fence: lease });
+    await cache.pools.put(pool, { ...state, ...change }, { fence: lease });
   });
 }

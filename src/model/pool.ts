@@ -37,11 +37,23 @@ export interface PoolPause {
   readonly reason: string;
 }
 
+/** What the autoscaler remembers of the machines of the pool, by machine id. */
+export interface PoolScaling {
+  /** Wall clock of a decision that confirmed it. */
+  readonly at: number;
+  readonly unneededSince: Readonly<Record<string, number>>;
+  /** Uids of the pods that a machine was requested for, until it is known whether it helped one. */
+  readonly trials: Readonly<Record<string, readonly string[]>>;
+  /** What became of the last machines, if none of them helped a pod. */
+  readonly streak: readonly string[];
+}
+
 export interface PoolState {
   readonly pool: string;
   readonly pause?: PoolPause;
   readonly backoff?: PoolBackoff;
   readonly lost?: LostMachines;
+  readonly scaling?: PoolScaling;
   /** Keyed by `<cpu>x<memory bytes>x<disk bytes>`. */
   readonly allocatable: Readonly<Record<string, LearnedAllocatable>>;
 }

@@ -35,6 +35,7 @@ import type {
   LostMachines,
   PoolBackoff,
   PoolPause,
+  PoolScaling,
   PoolState,
 } from '../model/pool.ts';
 import type { TemplateVersion, VmNetwork, VmRequest, VmSource } from '../model/role.ts';
@@ -238,6 +239,14 @@ const poolState = object<PoolState>({
     }),
   ),
   lost: optional(object<LostMachines>({ since: number, machines: array(machineId) })),
+  scaling: optional(
+    object<PoolScaling>({
+      at: number,
+      unneededSince: dictionary(number),
+      trials: dictionary(array(string)),
+      streak: array(string),
+    }),
+  ),
   allocatable: dictionary(
     object<LearnedAllocatable>({
       cpuMilli: number,

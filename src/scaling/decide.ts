@@ -239,7 +239,22 @@ function scaleUpRefusals(
     const subject = { kind: 'pool' as const, name: pool.config.name };
     causes.set(`pool ${subject.name} ${code} ${reason}`, { subject, code, reason, facts });
   }
-  return [...causes.values(), ...unusableHosts(input), ...pods, ...waitingPods(input, up)];
+  return [
+    ...causes.values(),
+    ...unreadRegions(input),
+    ...unusableHosts(input),
+    ...pods,
+    ...waitingPods(input, up),
+  ];
+}
+
+function unreadRegions({ unreadRegions: regions = {} }: ScalingInput): readonly Refusal[] {
+  return Object.entries(regions).map(([region, why]) => ({
+    subject: { kind: 'host', name: region },
+    code: 'RegionUnread',
+    reason: `region ${region} cannot be read, so it gets and loses no machine: ${why}`,
+    facts: {},
+  }));
 }
 
 function unplacedRefusals(

@@ -27,6 +27,8 @@ export interface ScalingInput {
   readonly machines: readonly ScalingMachine[];
   readonly pools: readonly ScalingPool[];
   readonly hosts: readonly ScalingHost[];
+  /** Why nothing may be decided about the machines of a region, by region. */
+  readonly unreadRegions?: Readonly<Record<string, string>>;
   readonly settings: ScalingSettings;
   readonly memory: ScalingMemory;
 }

@@ -138,6 +138,7 @@ export type RefusalCode =
   // hosts
   | 'HostUnusable'
   | 'HostFull'
+  | 'RegionUnread'
   // nodes that are not removed
   | 'NodeNotJoined'
   | 'NodeUnready'
@@ -155,5 +156,6 @@ export type RefusalCode =
   | 'NodePoolNeverScalesDown'
   | 'NodePoolMaxConcurrent'
   | 'NodeRemovalWaits'
+  | 'NodeRegionUnread'
   // everything
   | 'TooManyUnready';

@@ -150,6 +150,13 @@ class ScaleDownDecision {
       };
     if (!machine.node.isReady || this.#unready.has(name))
       return { code: 'NodeUnready', reason: `node ${name} is not Ready` };
+    const region = machine.placement?.region ?? '';
+    const unread = this.#input.unreadRegions?.[region];
+    if (unread !== undefined)
+      return {
+        code: 'NodeRegionUnread',
+        reason: `node ${name} is kept: region ${region} cannot be read: ${unread}`,
+      };
     return (
       annotationRefusal(machine.node) ??
       utilizationRefusal(candidate) ??

@@ -17,6 +17,8 @@ type StoredCluster = Omit<ClusterObjects, 'namespaces' | 'storage'> & {
 export interface StoredInput extends Omit<ScalingInput, 'snapshot'> {
   readonly version: typeof STORED_INPUT_VERSION;
   readonly cluster: StoredCluster;
+  /** Of everything else, in the file. */
+  readonly digest?: string;
 }
 
 /** `objects`: what the snapshot of the input was made from. */

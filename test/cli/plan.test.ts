@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pvescaler plan`, `explain` and `replay` with a simulated Proxmox VE and a simulated Kubernetes API.
 import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { aKubernetesSim } from '../support/kubernetes-sim.ts';
@@ -48,6 +49,12 @@ it('plan shows the machine for a pending pod and requests nothing; replay shows 
     steps: [{ kind: 'create', pool: 'workers' }],
   });
   expect(JSON.parse((await command('machines', '--json')).out)).toEqual([]);
+  const text = await readFile(file, 'utf8');
+  await writeFile(file, text.replace('"web"', '"wob"'));
+  expect(await run(['replay', file])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('was changed since pvescaler plan --save wrote it'),
+  });
 }, 60_000);
 
 it('explain tells about a pod, a pool and a host, and does not find others', async () => {

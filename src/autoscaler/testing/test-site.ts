@@ -181,6 +181,11 @@ export class TestSite {
     return pod;
   }
 
+  deletePod(name: string): void {
+    const pod = this.cluster.state.pods.get(`default/${name}`);
+    if (pod !== undefined) this.cluster.state.removePod(pod);
+  }
+
   nodeOf(name: string): string {
     return this.cluster.state.pods.get(`default/${name}`)?.nodeName ?? '';
   }

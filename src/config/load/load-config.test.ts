@@ -549,6 +549,11 @@ describe('the effective config', () => {
     ['intervals: { scan: 15s, reconcile: 10s }\n', []],
     ['templates: { base: { name: base, id: 9000 } }\n', []],
     ['ssh: { user: me, publicKeyFiles: [a.pub] }\n', []],
+    [
+      'mode: externalgrpc\ngrpc: { insecure: true }\nautoscaler: { poolChoice: random }\nintervals: { scan: 15s }\n',
+      ['autoscaler', 'intervals.scan'],
+    ],
+    ['mode: standalone\ngrpc: { insecure: true }\n', ['grpc']],
   ])('reports of %j the keys without effect: %j', (text, expected) => {
     expect(plannedIn(text)).toEqual(expected);
   });

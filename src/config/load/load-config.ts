@@ -15,7 +15,7 @@ import { findRefusedPaths, flattenIssues } from '../issues/flatten-issues.ts';
 import { applyOverrides, type FlagValue } from '../overrides/apply-overrides.ts';
 import type { ValueOrigin } from '../overrides/origin.ts';
 import { findUnknownVariables } from '../overrides/unknown-variables.ts';
-import { findPlannedKeys, type PlannedKey } from '../planned-keys.ts';
+import { findKeysOfOtherMode, findPlannedKeys, type PlannedKey } from '../planned-keys.ts';
 import { hasErrors, type Problem, sortProblems } from '../problem.ts';
 import { type ConfigFile, configSchema } from '../schema/index.ts';
 import { mapLeafOrigins } from './leaf-origins.ts';
@@ -84,7 +84,10 @@ export function loadConfig(input: LoadInput): LoadResult {
     file: validated.file,
     origins: mapLeafOrigins(validated.file, (path) => locations.origin(path)),
     problems: sorted,
-    planned: findPlannedKeys(overridden.tree),
+    planned: [
+      ...findPlannedKeys(overridden.tree),
+      ...findKeysOfOtherMode(overridden.tree, validated.file.mode),
+    ],
   };
 }
 

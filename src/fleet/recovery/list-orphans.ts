@@ -81,26 +81,43 @@ function machinesWithoutPool({ records, settings }: ReconcileContext): readonly 
   });
 }
 
-/** For reading only: it holds no lease. */
+interface ReadContext {
+  /** For reading only: it holds no lease. */
+  readonly context: ReconcileContext;
+  /** Errors of regions that cannot be read. */
+  readonly unread: ReadonlyMap<string, PvescalerError>;
+}
+
+/** Throws the error of a region that cannot be read. */
 export async function readContext(
   options: FleetOptions,
   cache: RecordCache,
 ): Promise<ReconcileContext> {
+  const { context, unread } = await readWhatIsReadable(options, cache);
+  const [first] = unread.values();
+  if (first !== undefined) throw first;
+  return context;
+}
+
+export async function readWhatIsReadable(
+  options: FleetOptions,
+  cache: RecordCache,
+): Promise<ReadContext> {
   const { store, clock } = options;
   const read = await readRegionViews(options);
   const { views, stale, errors } = await withoutSameRegions(options, read, new Map());
-  const [unread] = Object.entries(stale);
-  if (unread !== undefined) {
-    const error = errors[unread[0]];
-    if (error !== undefined) throw error;
-    throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);
-  }
+  const unread = new Map(
+    Object.entries(stale).map(([region, why]) => [
+      region,
+      errors[region] ?? new Unreachable('VIEW_STALE', `region ${region} cannot be read: ${why}`),
+    ]),
+  );
   const records = await Records.open(cache, NO_LEASE, () => clock.now());
   const authority = { lease: NO_LEASE, mayAct: () => false };
   const state = new DriverState();
   const clusterReading = await readCluster(options, state);
   const { journal } = store;
-  return new ReconcileContext({
+  const context = new ReconcileContext({
     ...options,
     journal,
     records,
@@ -109,6 +126,7 @@ export async function readContext(
     views,
     clusterReading,
   });
+  return { context, unread };
 }
 
 /** Reads every VM: one that has lost its marker and its tags is known by its SMBIOS UUID alone. */

@@ -8,18 +8,23 @@ import type { HostJobs } from '../context/host-jobs.ts';
 import type { FleetOptions } from '../context/options.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { RecordCache } from '../records/record-cache.ts';
-import { readContext } from './list-orphans.ts';
+import { readWhatIsReadable } from './list-orphans.ts';
 
-/** Throws the error of a region that cannot be read. */
+/** Throws an error if no region can be read. */
 export async function readCapacity(
   options: FleetOptions,
   cache: RecordCache,
 ): Promise<CapacityForecast> {
-  const context = await readContext(options, cache);
+  const { context, unread } = await readWhatIsReadable(options, cache);
+  const [first] = unread.values();
+  if (first !== undefined && context.views.size === 0) throw first;
   const jobs = immediateJobs(context);
   await jobs.settle([...readTemplates(context, jobs), ...readAddresses(context, jobs)]);
   const forecast = new CapacityForecast();
-  forecast.setViews(context.views, {});
+  forecast.setViews(
+    context.views,
+    Object.fromEntries(Array.from(unread, ([region, { message }]) => [region, message])),
+  );
   // The driver adopts VMs that have no record; until then they count as unmanaged.
   forecast.setAdopted(context.views.keys());
   await updateForecast(context, forecast);

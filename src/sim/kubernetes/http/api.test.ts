@@ -71,7 +71,7 @@ describe('a list', () => {
     const response = await cluster.sim.fetch(new Request(`http://sim.example${PODS}`, { headers }));
     expect(await response.json()).toMatchObject({
       kind: 'Table',
-      rows: [{ cells: ['a', '0/1', 'Pending', 0, '2m5s', '<none>', '<none>'] }],
+      rows: [{ cells: ['a', '0/1', 'Pending', 0, '2m5s', '<none>', '<none>', '<none>', '<none>'] }],
     });
   });
 });

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ApiError, notFoundError } from '../storage/api-error.ts';
-import { CORE_EVENTS, EVENTS, findResource, type Resource } from '../storage/resources.ts';
+import {
+  CORE_EVENTS,
+  EVENTS,
+  findResource,
+  qualifiedName,
+  type Resource,
+} from '../storage/resources.ts';
 
 /** The object or collection that a request path addresses. */
 export interface Route {
@@ -24,7 +30,7 @@ export function parseRoute(path: string): Route {
   const requested = findResource(apiVersion, plural);
   if (requested === undefined || !hasSubresource(requested, subresource)) throw unknownPathError();
   if (name !== '' && requested.isNamespaced && namespace === '') {
-    throw notFoundError(requested.plural, name);
+    throw notFoundError(qualifiedName(requested), name);
   }
   const resource = requested === CORE_EVENTS ? EVENTS : requested;
   return { resource, requested, namespace, name, subresource };

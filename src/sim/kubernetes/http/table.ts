@@ -19,7 +19,7 @@ import type { Resource } from '../storage/resources.ts';
 
 interface Column {
   readonly name: string;
-  readonly cell: (object: SimObject) => Json;
+  readonly cell: (object: SimObject, now: number) => Json;
   /** Shown by `-o wide` only. */
   readonly isWide?: boolean;
 }
@@ -33,6 +33,22 @@ const status = (key: string) => (object: SimObject) => textField(statusOf(object
 const count = (key: string) => (object: SimObject) => numberField(statusOf(object), key);
 const field = (key: string) => (object: SimObject) => textField(object, key);
 
+const NAME: Column = { name: 'Name', cell: ({ metadata }) => metadata.name };
+const AGE: Column = {
+  name: 'Age',
+  cell: ({ metadata }, now) => formatAge(metadata.creationTimestamp, now),
+};
+
+const CONTAINERS: readonly Column[] = [
+  { name: 'Containers', cell: templateContainers('name'), isWide: true },
+  { name: 'Images', cell: templateContainers('image'), isWide: true },
+];
+const SELECTOR: Column = { name: 'Selector', cell: formatSelector, isWide: true };
+
+const nodeInfo = (key: string) => (node: SimObject) =>
+  textField(objectField(statusOf(node), 'nodeInfo'), key) || '<unknown>';
+
+/** Between name and age, unless they are listed. */
 const COLUMNS: Readonly<Record<string, readonly Column[]>> = {
   Pod: [
     { name: 'Ready', cell: readyContainers },
@@ -40,33 +56,49 @@ const COLUMNS: Readonly<Record<string, readonly Column[]>> = {
     { name: 'Restarts', cell: () => 0 },
     { name: 'IP', cell: (pod) => status('podIP')(pod) || '<none>', isWide: true },
     { name: 'Node', cell: (pod) => textField(specOf(pod), 'nodeName') || '<none>', isWide: true },
+    {
+      name: 'Nominated Node',
+      cell: (pod) => status('nominatedNodeName')(pod) || '<none>',
+      isWide: true,
+    },
+    { name: 'Readiness Gates', cell: () => '<none>', isWide: true },
   ],
   Node: [
+    NAME,
     { name: 'Status', cell: nodeState },
     { name: 'Roles', cell: nodeRoles },
-    {
-      name: 'Version',
-      cell: (node) => textField(objectField(statusOf(node), 'nodeInfo'), 'kubeletVersion'),
-    },
+    AGE,
+    { name: 'Version', cell: nodeInfo('kubeletVersion') },
+    { name: 'Internal-IP', cell: nodeAddress('InternalIP'), isWide: true },
+    { name: 'External-IP', cell: nodeAddress('ExternalIP'), isWide: true },
+    { name: 'OS-Image', cell: nodeInfo('osImage'), isWide: true },
+    { name: 'Kernel-Version', cell: nodeInfo('kernelVersion'), isWide: true },
+    { name: 'Container-Runtime', cell: nodeInfo('containerRuntimeVersion'), isWide: true },
   ],
   Namespace: [{ name: 'Status', cell: status('phase') }],
   Deployment: [
     { name: 'Ready', cell: readyReplicas },
     { name: 'Up-to-date', cell: count('updatedReplicas') },
     { name: 'Available', cell: count('availableReplicas') },
+    ...CONTAINERS,
+    SELECTOR,
   ],
   ReplicaSet: [
     { name: 'Desired', cell: (set) => numberField(specOf(set), 'replicas') },
     { name: 'Current', cell: count('replicas') },
     { name: 'Ready', cell: count('readyReplicas') },
+    ...CONTAINERS,
+    SELECTOR,
   ],
-  StatefulSet: [{ name: 'Ready', cell: readyReplicas }],
+  StatefulSet: [{ name: 'Ready', cell: readyReplicas }, ...CONTAINERS],
   DaemonSet: [
     { name: 'Desired', cell: count('desiredNumberScheduled') },
     { name: 'Current', cell: count('currentNumberScheduled') },
     { name: 'Ready', cell: count('numberReady') },
     { name: 'Up-to-date', cell: count('updatedNumberScheduled') },
     { name: 'Available', cell: count('numberAvailable') },
+    ...CONTAINERS,
+    SELECTOR,
   ],
   Job: [
     { name: 'Status', cell: jobState },
@@ -92,12 +124,16 @@ const COLUMNS: Readonly<Record<string, readonly Column[]>> = {
     { name: 'StorageClass', cell: (volume) => textField(specOf(volume), 'storageClassName') },
   ],
   Event: [
+    { name: 'Last Seen', cell: (event, now) => formatAge(lastSeen(event), now) },
     { name: 'Type', cell: field('type') },
     { name: 'Reason', cell: field('reason') },
     { name: 'Object', cell: eventObject },
     { name: 'Message', cell: (event) => textField(event, 'message') || textField(event, 'note') },
+    { ...NAME, isWide: true },
   ],
   CertificateSigningRequest: [
+    NAME,
+    AGE,
     { name: 'SignerName', cell: (request) => textField(specOf(request), 'signerName') },
     { name: 'Requestor', cell: (request) => textField(specOf(request), 'username') },
     { name: 'Condition', cell: requestState },
@@ -119,15 +155,7 @@ export function buildTable(
   metadata: JsonObject,
   { resource, now }: TableOptions,
 ): JsonObject {
-  const own = COLUMNS[resource.kind] ?? [];
-  const name: Column = { name: 'Name', cell: (object) => object.metadata.name };
-  const age: Column = { name: 'Age', cell: (object) => formatAge(object, now) };
-  const columns = [
-    name,
-    ...own.filter(({ isWide }) => isWide !== true),
-    age,
-    ...own.filter(({ isWide }) => isWide === true),
-  ];
+  const columns = columnsOf(resource.kind);
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
@@ -140,10 +168,18 @@ export function buildTable(
       priority: isWide === true ? 1 : 0,
     })),
     rows: objects.map((object) => ({
-      cells: columns.map(({ cell }) => cell(object)),
+      cells: columns.map(({ cell }) => cell(object, now)),
       object: toPartialMetadata(object),
     })),
   };
+}
+
+function columnsOf(kind: string): readonly Column[] {
+  const own = COLUMNS[kind] ?? [];
+  // A table of events begins with their time.
+  if (own.some(({ name }) => name === NAME.name)) return own;
+  const isShown = ({ isWide }: Column) => isWide !== true;
+  return [NAME, ...own.filter(isShown), AGE, ...own.filter((column) => !isShown(column))];
 }
 
 export function toPartialMetadata({ metadata }: SimObject): JsonObject {
@@ -151,8 +187,8 @@ export function toPartialMetadata({ metadata }: SimObject): JsonObject {
 }
 
 /** As kubectl shows durations: two units below ten minutes, hours and days, else one. */
-function formatAge({ metadata }: SimObject, now: number): string {
-  const seconds = Math.max(0, Math.floor((now - Date.parse(metadata.creationTimestamp)) / 1_000));
+function formatAge(since: string, now: number): string {
+  const seconds = Math.max(0, Math.floor((now - Date.parse(since)) / 1_000));
   if (seconds < 2 * MINUTE) return `${seconds}s`;
   const minutes = Math.floor(seconds / MINUTE);
   if (seconds < 10 * MINUTE)
@@ -186,6 +222,39 @@ function nodeRoles(node: SimObject): string {
   const prefix = 'node-role.kubernetes.io/';
   const roles = Object.keys(labelsOf(node)).filter((key) => key.startsWith(prefix));
   return roles.map((key) => key.slice(prefix.length)).join(',') || '<none>';
+}
+
+function nodeAddress(type: string): (node: SimObject) => string {
+  return (node) => {
+    const found = listField(statusOf(node), 'addresses').find((one) => one['type'] === type);
+    return found === undefined ? '<none>' : textField(found, 'address');
+  };
+}
+
+function templateContainers(key: string): (object: SimObject) => string {
+  return (object) => {
+    const pod = objectField(objectField(specOf(object), 'template'), 'spec');
+    return listField(pod, 'containers')
+      .map((one) => textField(one, key))
+      .join(',');
+  };
+}
+
+function formatSelector(object: SimObject): string {
+  const labels = objectField(objectField(specOf(object), 'selector'), 'matchLabels');
+  return Object.keys(labels)
+    .map((key) => `${key}=${textField(labels, key)}`)
+    .join(',');
+}
+
+function lastSeen(event: SimObject): string {
+  const { metadata, series } = event;
+  return (
+    textField(objectField({ series: series ?? {} }, 'series'), 'lastObservedTime') ||
+    textField(event, 'lastTimestamp') ||
+    textField(event, 'eventTime') ||
+    metadata.creationTimestamp
+  );
 }
 
 function readyReplicas(object: SimObject): string {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs of one resource: get, list, create, update, patch, delete, and the subresources.
+
 import { parse as parseYaml } from 'yaml';
 import { ApiError, invalidError } from '../storage/api-error.ts';
 import { bindPod, evictPod } from '../storage/eviction.ts';
@@ -19,6 +20,7 @@ import type { User } from './authentication.ts';
 import { fromCoreEvent } from './core-events.ts';
 import type { PagedLists } from './list.ts';
 import type { Presentation } from './presentation.ts';
+import { parseProtobuf } from './protobuf.ts';
 import type { Route } from './routes.ts';
 
 export interface ApiCall {
@@ -192,9 +194,9 @@ function checkPatchOptions(kind: PatchKind, { query }: ApiCall): void {
 
 async function readBody({ request }: ApiCall): Promise<JsonObject> {
   const type = request.headers.get('content-type') ?? '';
-  if (type.includes('protobuf') || type.includes('cbor')) {
+  if (type.includes('cbor'))
     throw new ApiError(415, 'UnsupportedMediaType', `the body of the request was in ${type}`);
-  }
+  if (type.includes('protobuf')) return parseProtobuf(new Uint8Array(await request.arrayBuffer()));
   const text = await request.text();
   const body = text === '' ? {} : parseBody(text);
   if (isObject(body)) return body;

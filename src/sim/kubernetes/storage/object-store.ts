@@ -16,7 +16,7 @@ import {
   textField,
   textList,
 } from './objects.ts';
-import type { Resource } from './resources.ts';
+import { qualifiedName, type Resource } from './resources.ts';
 
 export interface ObjectChange {
   readonly version: number;
@@ -84,7 +84,7 @@ export class ObjectStore {
 
   get(address: ObjectAddress): SimObject {
     const found = this.find(address);
-    if (found === undefined) throw notFoundError(address.resource.plural, address.name);
+    if (found === undefined) throw notFoundError(qualifiedName(address.resource), address.name);
     return found;
   }
 
@@ -220,12 +220,12 @@ export class ObjectStore {
   ): void {
     if (precondition.uid !== '' && precondition.uid !== metadata.uid) {
       const reason = `Precondition failed: UID in precondition: ${precondition.uid}, UID in object meta: ${metadata.uid}`;
-      throw conflictError(resource.plural, name, reason);
+      throw conflictError(qualifiedName(resource), name, reason);
     }
     if (precondition.version !== '' && precondition.version !== metadata.resourceVersion) {
       const reason =
         'the object has been modified; please apply your changes to the latest version and try again';
-      throw conflictError(resource.plural, name, reason);
+      throw conflictError(qualifiedName(resource), name, reason);
     }
   }
 

@@ -201,6 +201,12 @@ export function findResourceByKind(apiVersion: string, kind: string): Resource |
 }
 
 /** Group and version; the group of `v1` is empty. */
+/** As errors name it: `pods`, `deployments.apps`. */
+export function qualifiedName({ plural, apiVersion }: Resource): string {
+  const { group } = splitApiVersion(apiVersion);
+  return group === '' ? plural : `${plural}.${group}`;
+}
+
 export function splitApiVersion(apiVersion: string): {
   readonly group: string;
   readonly version: string;

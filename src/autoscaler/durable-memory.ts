@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the autoscaler remembers, in the records of the pools: it survives a restart and a change of the driver, and
+// `pvescaler plan` reads it.
+import type { Fleet } from '../fleet/index.ts';
+import type { PoolScaling } from '../model/pool.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { ScalingMemory } from '../scaling/index.ts';
+
+/** Without a decision for longer, nobody knows whether a machine was needed meanwhile. */
+const MAX_GAP_MS = 3 * 60_000;
+/** How old the time of the last decision may be in the records. */
+const CONFIRM_MS = 60_000;
+
+type PoolRecords = Fleet['view']['pools'];
+
+export function restoreMemory(pools: PoolRecords, now: number): ScalingMemory {
+  const known = pools.all().flatMap(({ pool, scaling }) => (scaling ? [{ pool, ...scaling }] : []));
+  const isRecent = ({ at }: PoolScaling) => now >= at && now - at <= MAX_GAP_MS;
+  const trials = merge(known.map((one) => one.trials));
+  return {
+    unneededSince: merge(known.filter(isRecent).map((one) => one.unneededSince)),
+    // Pods that are not pending any more do not matter.
+    assignments: trials,
+    trials,
+    streaks: Object.fromEntries(known.map(({ pool, streak }) => [pool, streak])),
+  };
+}
+
+export class DurableMemory {
+  readonly #fleet: Pick<Fleet, 'view' | 'rememberScaling'>;
+  readonly #clock: Pick<Clock, 'now'>;
+
+  constructor({ fleet, clock }: { readonly fleet: Fleet; readonly clock: Clock }) {
+    this.#fleet = fleet;
+    this.#clock = clock;
+  }
+
+  restore(): ScalingMemory {
+    return restoreMemory(this.#fleet.view.pools, this.#clock.now());
+  }
+
+  /** Writes the pools of which something has changed, or was confirmed long ago. */
+  async save(memory: ScalingMemory, pools: readonly string[]): Promise<void> {
+    const { index } = this.#fleet.view;
+    const at = this.#clock.now();
+    for (const pool of pools) {
+      const machines = [...index.machinesOf(pool), ...index.membersOf(pool)];
+      const ids = machines.map(({ id }) => id);
+      const scaling = {
+        at,
+        unneededSince: pick(memory.unneededSince, ids),
+        trials: pick(memory.trials ?? {}, ids),
+        streak: memory.streaks?.[pool] ?? [],
+      };
+      const stored = this.#fleet.view.pools.get(pool)?.scaling;
+      if (isWriteNeeded(stored, scaling)) await this.#fleet.rememberScaling(pool, scaling);
+    }
+  }
+}
+
+function merge<T>(records: readonly Readonly<Record<string, T>>[]): Readonly<Record<string, T>> {
+  return Object.fromEntries(records.flatMap((record) => Object.entries(record)));
+}
+
+function isWriteNeeded(stored: PoolScaling | undefined, scaling: PoolScaling): boolean {
+  const { at, ...content } = scaling;
+  const { at: storedAt = at, ...storedContent } = stored ?? NOTHING;
+  const isSame = JSON.stringify(sorted(content)) === JSON.stringify(sorted(storedContent));
+  const isConfirmed = at >= storedAt && at - storedAt < CONFIRM_MS;
+  return !isSame || (!isConfirmed && Object.keys(content.unneededSince).length > 0);
+}
+
+type Content = Omit<PoolScaling, 'at'>;
+
+const NOTHING: Content & { readonly at?: number } = { unneededSince: {}, trials: {}, streak: [] };
+
+function sorted({ unneededSince, trials, streak }: Content): readonly unknown[] {
+  const entries = (values: object) =>
+    Object.entries(values).toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return [entries(unneededSince), entries(trials), streak];
+}
+
+function pick<T>(values: Readonly<Record<string, T>>, ids: readonly string[]): Record<string, T> {
+  return Object.fromEntries(
+    ids.flatMap((id) => (values[id] === undefined ? [] : [[id, values[id]] as const])),
+  );
+}
