@@ -7,6 +7,8 @@ import { pick } from './faults.ts';
 
 const EPISODES = 2;
 const CHANGES = 4;
+/** Replicas of a Deployment. */
+const MAX_REPLICAS = 7;
 const SETTLE_MINUTES = 30;
 const QUIET_MINUTES = 30;
 const END_MINUTES = 40;
@@ -46,7 +48,12 @@ async function runEpisode(site: AutoscalerSite, episode: number): Promise<void> 
     if (random.integer(2) === 0) await disturb(site);
     await site.advance(1 + random.integer(6));
   }
-  await site.advance(SETTLE_MINUTES);
+  // Nodes that are half empty then: their pods are moved.
+  shrinkWorkloads(site);
+  site.bursts = 2;
+  await site.advance(SETTLE_MINUTES / 2);
+  site.bursts = 0;
+  await site.advance(SETTLE_MINUTES / 2);
   checkAllRun(site);
   const before = describeMachines(site);
   const tasks = countTasks(site);
@@ -136,21 +143,35 @@ function changeWorkload(site: AutoscalerSite, name: string): void {
     return;
   }
   const metadata = { name: pick(random, existing), namespace: 'default' };
-  const replicas = random.integer(5);
+  const replicas = random.integer(MAX_REPLICAS + 1);
   site.record(`scale ${metadata.name} to ${replicas}`);
   kubernetes.change('apps/v1', 'deployments', { metadata, spec: { replicas } });
+}
+
+function shrinkWorkloads(site: AutoscalerSite): void {
+  const { kubernetes } = site;
+  site.record('halve all workloads');
+  for (const { metadata, spec } of kubernetes.list('apps/v1', 'deployments')) {
+    const { replicas } = spec as { readonly replicas: number };
+    const { name } = metadata;
+    kubernetes.change('apps/v1', 'deployments', {
+      metadata: { name, namespace: 'default' },
+      spec: { replicas: Math.ceil(replicas / 2) },
+    });
+  }
 }
 
 function createDeployment(site: AutoscalerSite, app: string): void {
   const { kubernetes, random } = site;
   const metadata = { name: app, namespace: 'default' };
-  const replicas = 1 + random.integer(4);
+  const replicas = 1 + random.integer(MAX_REPLICAS);
   const selector = { matchLabels: { app } };
   site.record(`create ${app} with ${replicas} pods`);
   const template = podTemplate({ app, random });
   kubernetes.create('apps/v1', 'deployments', { metadata, spec: { replicas, selector, template } });
-  if (random.integer(2) === 0) {
-    const spec = { maxUnavailable: 1, selector };
+  const budget = random.integer(4);
+  if (budget < 3) {
+    const spec = { maxUnavailable: Math.min(budget, 1), selector };
     kubernetes.create('policy/v1', 'poddisruptionbudgets', { metadata, spec });
   }
   if (random.integer(3) > 0) return;

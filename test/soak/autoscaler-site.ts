@@ -12,6 +12,7 @@ import {
 import { aJoiningPool, aJoiningSeed } from '../../src/fleet/testing/joining-test-fleet.ts';
 import { aRegion, someSettings } from '../../src/fleet/testing/settings.ts';
 import { KubernetesCluster } from '../../src/kubernetes/index.ts';
+import { DRAIN_TAINT } from '../../src/model/drain.ts';
 import type { Cluster } from '../../src/ports/cluster.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
@@ -43,8 +44,10 @@ type KubeObject = ReturnType<KubernetesSim['list']>[number];
 
 /** A deliberate defect of the process. */
 export interface ProcessMutation {
+  /** The fleet as the autoscaler sees it. */
   readonly fleet?: (fleet: Fleet) => Fleet;
   readonly checkDrain?: CheckDrain;
+  readonly request?: (request: TransportRequest) => TransportRequest;
 }
 
 function poolSettings(name: string, cpu: number) {
@@ -102,6 +105,8 @@ export class AutoscalerSite {
   /** VMs that run, by id, with their names. */
   #running = new Map<number, string>();
   evictions = 0;
+  /** How many more drains are followed by new pods at once, which may need the places of theirs. */
+  bursts = 0;
 
   constructor(seed: number, mutation: ProcessMutation = {}) {
     this.#mutation = mutation;
@@ -138,8 +143,13 @@ export class AutoscalerSite {
     this.#processCount += 1;
     const random = new SeededRandom(this.#processCount * 1_000 + this.random.integer(1_000));
     const stop = new AbortController();
+    const { request: change = (request: TransportRequest) => request } = this.#mutation;
     const cluster = new KubernetesCluster({
-      transport: new MonitoredTransport(this.kubernetes, (request) => this.#checkRequest(request)),
+      transport: new MonitoredTransport(this.kubernetes, (request) => {
+        const changed = change(request);
+        this.#checkRequest(changed);
+        return changed;
+      }),
       server: SERVER,
       caPem: undefined,
       clock,
@@ -233,12 +243,53 @@ export class AutoscalerSite {
     this.#running = running;
   }
 
-  #checkRequest({ method, url }: TransportRequest): void {
+  /** The first time that a Node gets the taint, its drain begins. */
+  #checkTaint(node: string | undefined): void {
+    if (node === undefined) return;
+    const [object] = this.kubernetes
+      .list('v1', 'nodes')
+      .filter(({ metadata }) => metadata.name === node);
+    const { taints = [] } = (object?.['spec'] ?? {}) as { taints?: readonly { key: string }[] };
+    if (object === undefined || taints.some(({ key }) => key === DRAIN_TAINT.key)) return;
+    this.record(`node ${node} is drained`);
+    const budgets = this.kubernetes.list('policy/v1', 'poddisruptionbudgets');
+    for (const pod of this.pods.filter((one) => isHarmed(one, node)))
+      if (findClosedBudget(budgets, pod) !== undefined)
+        this.report(`node ${node} is drained, and a budget forbids to evict ${pod.metadata.name}`);
+    this.#burst();
+  }
+
+  #burst(): void {
+    if (this.bursts === 0 || this.random.integer(2) === 0) return;
+    this.bursts -= 1;
+    const app = `burst-${Math.round(this.clock.monotonic() / 1_000)}`;
+    this.record(`create ${app}`);
+    const resources = { requests: { cpu: '700m', memory: '256Mi' } };
+    this.kubernetes.create('apps/v1', 'deployments', {
+      metadata: { name: app, namespace: 'default' },
+      spec: {
+        replicas: 6,
+        selector: { matchLabels: { app } },
+        template: {
+          metadata: { labels: { app } },
+          spec: { containers: [{ name: 'main', image: 'x', resources }] },
+        },
+      },
+    });
+  }
+
+  #checkRequest({ method, url, body }: TransportRequest): void {
     const { pathname } = new URL(url);
-    const [, namespace = '', name = '', subresource] =
-      /\/namespaces\/([^/]+)\/pods\/([^/]+)(?:\/(\w+))?$/.exec(pathname) ?? [];
-    if (method === 'DELETE' && name !== '') this.report(`pod ${name} is deleted, not evicted`);
-    if (method !== 'POST' || subresource !== 'eviction') return;
+    if (method === 'PATCH' && typeof body === 'string' && body.includes(DRAIN_TAINT.key))
+      this.#checkTaint(/\/api\/v1\/nodes\/([^/]+)$/.exec(pathname)?.[1]);
+    const pod = /\/namespaces\/([^/]+)\/pods\/([^/]+)(?:\/(\w+))?$/.exec(pathname);
+    if (pod === null) return;
+    const [, namespace = '', name = '', subresource] = pod;
+    if (method === 'DELETE') this.report(`pod ${name} is deleted, not evicted`);
+    if (method === 'POST' && subresource === 'eviction') this.#checkEviction(namespace, name);
+  }
+
+  #checkEviction(namespace: string, name: string): void {
     const pod = this.pods.find((one) => one.metadata.name === name);
     // A repeated request for a pod that has ended or ends already.
     if (pod === undefined || isEnding(pod)) return;
@@ -247,6 +298,21 @@ export class AutoscalerSite {
     if (this.kubernetes.findPlaces({ namespace, name }).length === 0)
       this.report(`pod ${name} is evicted and fits on no other node`);
   }
+}
+
+/** A budget that allows no eviction of the pod, ever. */
+function findClosedBudget(
+  budgets: readonly KubeObject[],
+  { metadata }: KubeObject,
+): KubeObject | undefined {
+  return budgets.find(({ spec }) => {
+    const { maxUnavailable, selector } = spec as {
+      readonly maxUnavailable: number;
+      readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
+    };
+    const { app } = (metadata['labels'] ?? {}) as Readonly<Record<string, string>>;
+    return maxUnavailable === 0 && selector.matchLabels['app'] === app;
+  });
 }
 
 function isEnding({ metadata, status }: KubeObject): boolean {
@@ -261,18 +327,17 @@ function isHarmed(pod: KubeObject, node: string): boolean {
   return nodeName === node && !isDaemon && !isEnding(pod);
 }
 
-/** Shows every request before it is sent. */
+/** Shows every request before it is sent, and sends what is returned. */
 class MonitoredTransport extends SimTransport {
-  readonly #onRequest: (request: TransportRequest) => void;
+  readonly #onRequest: (request: TransportRequest) => TransportRequest;
 
-  constructor(sim: KubernetesSim, onRequest: (request: TransportRequest) => void) {
+  constructor(sim: KubernetesSim, onRequest: (request: TransportRequest) => TransportRequest) {
     super(sim);
     this.#onRequest = onRequest;
   }
 
   override request(request: TransportRequest) {
-    this.#onRequest(request);
-    return super.request(request);
+    return super.request(this.#onRequest(request));
   }
 }
 
