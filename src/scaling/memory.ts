@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the next decision must remember of the earlier ones. Plain data, so that it can be stored. A decision without it
+// What the next decision must remember of the earlier ones. Plain data, which the autoscaler stores. A decision without it
 // is correct, but later: the times of unneeded nodes start again.
 
 import type { MachineId } from '../model/machine.ts';

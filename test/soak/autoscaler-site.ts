@@ -279,7 +279,8 @@ export class AutoscalerSite {
   }
 
   /** The first time that a Node gets the taint, its drain begins. */
-  #checkTaint(node: string): void {
+  #checkTaint(node: string | undefined): void {
+    if (node === undefined) return;
     const [object] = this.kubernetes
       .list('v1', 'nodes')
       .filter(({ metadata }) => metadata.name === node);
@@ -314,12 +315,12 @@ export class AutoscalerSite {
 
   #checkRequest({ method, url, body }: TransportRequest): void {
     const { pathname } = new URL(url);
-    const [, node] = /\/api\/v1\/nodes\/([^/]+)$/.exec(pathname) ?? [];
-    const isTaint = typeof body === 'string' && body.includes(DRAIN_TAINT.key);
-    if (method === 'PATCH' && node !== undefined && isTaint) this.#checkTaint(node);
-    const [, namespace = '', name = '', subresource] =
-      /\/namespaces\/([^/]+)\/pods\/([^/]+)(?:\/(\w+))?$/.exec(pathname) ?? [];
-    if (method === 'DELETE' && name !== '') this.report(`pod ${name} is deleted, not evicted`);
+    if (method === 'PATCH' && typeof body === 'string' && body.includes(DRAIN_TAINT.key))
+      this.#checkTaint(/\/api\/v1\/nodes\/([^/]+)$/.exec(pathname)?.[1]);
+    const pod = /\/namespaces\/([^/]+)\/pods\/([^/]+)(?:\/(\w+))?$/.exec(pathname);
+    if (pod === null) return;
+    const [, namespace = '', name = '', subresource] = pod;
+    if (method === 'DELETE') this.report(`pod ${name} is deleted, not evicted`);
     if (method === 'POST' && subresource === 'eviction') this.#checkEviction(namespace, name);
   }
 
