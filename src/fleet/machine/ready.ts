@@ -58,18 +58,24 @@ function handleOtherVm(
 
 /** Whether a ready machine needs no work, by the views alone. Called for every machine in every pass. */
 export function isSettled(context: ReconcileContext, machine: Machine): boolean {
-  if (machine.phase !== 'ready' || machine.seedVolume !== undefined) return false;
-  if (machine.placement === undefined || !context.views.has(machine.placement.region)) return true;
+  const { phase, seedVolume, task, placement } = machine;
+  if (phase !== 'ready' || seedVolume !== undefined) return false;
+  if (placement === undefined || !context.views.has(placement.region)) return true;
   return (
-    machine.task === undefined &&
+    task === undefined &&
     isUnchangedInView(context, machine) &&
     !isKnownMissing(context, machine) &&
     context.records.pool(machine.pool).lost === undefined &&
     isPowerSettled(context, machine) &&
     isNodeSettled(context, machine) &&
-    !isNodeToBeReported(context, machine) &&
-    (isStoppedInView(context, machine) || !areAddressesDue(context, machine))
+    !isToBeReported(context, machine)
   );
+}
+
+/** A missing Node is to be recorded, or addresses are to be read. */
+function isToBeReported(context: ReconcileContext, machine: Machine): boolean {
+  if (isNodeToBeReported(context, machine)) return true;
+  return !isStoppedInView(context, machine) && areAddressesDue(context, machine);
 }
 
 /** The VM is not stopped, or it is left so and that is recorded. */

@@ -126,9 +126,7 @@ const CASES: readonly Case[] = [
   {
     reason: 'PrivilegeMissing',
     request: { seedStorage: 'seeds' },
-    region: facts([
-      aHost('pve1', { missingPrivileges: ['Datastore.Audit on /storage/seeds'] }),
-    ]),
+    region: facts([aHost('pve1', { missingPrivileges: ['Datastore.Audit on /storage/seeds'] })]),
     code: 'PERMISSION_MISSING',
     message:
       'host pve1 shows no storage seeds for seeds: the Proxmox credentials lack Datastore.Audit on /storage/seeds',
