@@ -77,9 +77,14 @@ function isRunningSettled(context: ReconcileContext, machine: Machine): boolean 
     context.records.pool(machine.pool).lost === undefined &&
     isPowerSettled(context, machine) &&
     isNodeSettled(context, machine) &&
-    !isNodeToBeReported(context, machine) &&
-    (isStoppedInView(context, machine) || !areAddressesDue(context, machine))
+    !isToBeReported(context, machine)
   );
+}
+
+/** A missing Node is to be recorded, or addresses are to be read. */
+function isToBeReported(context: ReconcileContext, machine: Machine): boolean {
+  if (isNodeToBeReported(context, machine)) return true;
+  return !isStoppedInView(context, machine) && areAddressesDue(context, machine);
 }
 
 /** The VM is not stopped, or it is left so and that is recorded. */
