@@ -50,7 +50,7 @@ export function thirdPartyLicenses({ outputs }) {
     }
   }
   return [...folders]
-    .sort()
+    .sort((a, b) => (a < b ? -1 : 1))
     .map(licenseOf)
     .join(`\n${'-'.repeat(80)}\n\n`);
 }
