@@ -12,7 +12,6 @@ import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
 import type { ConnectedCluster, ConnectOptions } from './setup/index.ts';
-import type { HostKeyTrust, SshLogin } from './ssh/index.ts';
 import {
   fencedTransport,
   openHttpTransport,
@@ -182,7 +181,7 @@ async function connectProxmoxOverSsh(
   { hosts, user, login, trust }: SshTransport,
   { fence, cluster, meters }: ConnectOptions,
 ) {
-  const [{ createProxmoxOverSsh }, { openSshShell }, telemetry] = await Promise.all([
+  const [{ createProxmoxOverSsh }, ssh, telemetry] = await Promise.all([
     import('./proxmox/index.ts'),
     import('./ssh/index.ts'),
     import('./telemetry/index.ts'),
@@ -191,21 +190,23 @@ async function connectProxmoxOverSsh(
     meters === undefined
       ? transport
       : telemetry.meteredTransport(transport, { region: region.name, meters, clock: systemClock });
+  const target = {
+    user,
+    login: ssh.chooseLogin(sshKeyFile(login, cluster), process.env['SSH_AUTH_SOCK']),
+    trust:
+      trust.kind === 'fingerprints'
+        ? trust
+        : ssh.trustKnownHosts(trust.path, { ...systemFiles, ask: terminalQuestion() }),
+    openSocket,
+    clock: systemClock,
+    unreachable: 'PVE_UNREACHABLE',
+  } as const;
   const hypervisor = createProxmoxOverSsh({
     region: region.name,
     hosts: hosts.map(({ hostname, port }) => ({
       hostname,
       port,
-      shell: openSshShell({
-        host: hostname,
-        port,
-        user,
-        login: createSshLogin(login, cluster),
-        trust: trust.kind === 'fingerprints' ? trust : trustKnownHosts(trust.path),
-        openSocket,
-        clock: systemClock,
-        unreachable: 'PVE_UNREACHABLE',
-      }),
+      shell: ssh.openSshShell({ host: hostname, port, ...target }),
     })),
     wrap: (transport) => metered(fencedTransport(transport, fence)),
     clock: systemClock,
@@ -215,45 +216,16 @@ async function connectProxmoxOverSsh(
   return { hypervisor, warnings: [] };
 }
 
-function createSshLogin(login: SshTransport['login'], cluster: Config['cluster']): SshLogin {
-  if (login.kind === 'agent') {
-    const socketPath = process.env['SSH_AUTH_SOCK'];
-    if (socketPath !== undefined && socketPath !== '') return { kind: 'agent', socketPath };
-    throw new InvalidConfig(
-      'SECRET_UNREADABLE',
-      'transport.ssh.agent is set, but SSH_AUTH_SOCK is not',
-      {
-        hint: 'Start an SSH agent and add the key with ssh-add, or set privateKeyFile.',
-      },
-    );
-  }
+/** The agent if no key file is configured. */
+function sshKeyFile(login: SshTransport['login'], cluster: Config['cluster']) {
+  if (login.kind === 'agent') return undefined;
   const { path, passphrase } = login;
+  const readPassphrase = async (source: SecretSource) =>
+    (await readSecret(source, cluster)).secret.reveal();
   return {
-    kind: 'key',
     path,
     readKey: () => readFile(path, 'utf8'),
-    ...(passphrase !== undefined && {
-      readPassphrase: async () => (await readSecret(passphrase, cluster)).secret.reveal(),
-    }),
-  };
-}
-
-/** On a terminal, a person decides on an unknown host key. */
-function trustKnownHosts(path: string): HostKeyTrust {
-  const ask = terminalQuestion();
-  return {
-    kind: 'known-hosts',
-    path,
-    read: () => systemFiles.read(path),
-    ...(ask !== undefined && {
-      firstUse: {
-        confirm: ({ host, type, fingerprint }) =>
-          ask(
-            `The SSH host ${host} is not known. Its ${type} key has the fingerprint\n  ${fingerprint}\nTrust it and add it to ${path}?`,
-          ),
-        append: (line) => systemFiles.appendLine(path, line),
-      },
-    }),
+    ...(passphrase !== undefined && { readPassphrase: () => readPassphrase(passphrase) }),
   };
 }
 

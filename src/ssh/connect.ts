@@ -17,6 +17,19 @@ export type SshLogin =
   /** `socketPath` is the value of SSH_AUTH_SOCK. */
   | { readonly kind: 'agent'; readonly socketPath: string };
 
+/** The key file; without one the agent, whose socket the environment names. */
+export function chooseLogin(
+  keyFile: Omit<SshLogin & { readonly kind: 'key' }, 'kind'> | undefined,
+  agentSocket: string | undefined,
+): SshLogin {
+  if (keyFile !== undefined) return { kind: 'key', ...keyFile };
+  if (agentSocket !== undefined && agentSocket !== '')
+    return { kind: 'agent', socketPath: agentSocket };
+  throw new InvalidConfig('SECRET_UNREADABLE', 'no SSH agent: SSH_AUTH_SOCK is not set', {
+    hint: 'Start an SSH agent and add the key with ssh-add, or set privateKeyFile.',
+  });
+}
+
 /** Names the peer, because the operator checks different things for each. */
 type UnreachableCode = 'PVE_UNREACHABLE' | 'SSH_UNREACHABLE';
 

@@ -31,6 +31,32 @@ interface KnownHostsTrust {
   };
 }
 
+interface KnownHostsFiles {
+  read(path: string): Promise<string | undefined>;
+  appendLine(path: string, line: string): Promise<void>;
+  /** Asks a person yes or no; undefined if nobody is at a terminal. */
+  readonly ask: ((question: string) => Promise<boolean>) | undefined;
+}
+
+/** On a terminal, a person decides on an unknown host key. */
+export function trustKnownHosts(path: string, files: KnownHostsFiles): HostKeyTrust {
+  const { ask } = files;
+  return {
+    kind: 'known-hosts',
+    path,
+    read: () => files.read(path),
+    ...(ask !== undefined && {
+      firstUse: {
+        confirm: ({ host, type, fingerprint }: UnknownHostKey) =>
+          ask(
+            `The SSH host ${host} is not known. Its ${type} key has the fingerprint\n  ${fingerprint}\nTrust it and add it to ${path}?`,
+          ),
+        append: (line: string) => files.appendLine(path, line),
+      },
+    }),
+  };
+}
+
 /** What is trusted of one host, read once per connection. */
 export interface HostKeyCheck {
   /** Key types to ask the host for, so that it presents a known key; undefined: any. */

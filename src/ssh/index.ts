@@ -4,8 +4,8 @@
 import type { RemoteShell } from '../ports/remote-shell.ts';
 import { SshShell, type SshShellOptions } from './ssh-shell.ts';
 
-export type { SshLogin } from './connect.ts';
-export type { HostKeyTrust, UnknownHostKey } from './host-key.ts';
+export { chooseLogin, type SshLogin } from './connect.ts';
+export { type HostKeyTrust, trustKnownHosts, type UnknownHostKey } from './host-key.ts';
 export type { SshShellOptions } from './ssh-shell.ts';
 
 /** Connects with the first command. */

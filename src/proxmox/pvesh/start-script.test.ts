@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The script that starts a task, in a real shell with real processes; only pvesh is a stand-in.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { startScript } from '../../src/proxmox/pvesh/command.ts';
-import { aFolder } from '../support/pvescaler.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startScript } from './command.ts';
 
 const UPID = 'UPID:pve1:00001234:00001234:00001234:qmstart:100:root@pam:';
 const hasPrograms = ['pgrep', 'ps', 'setsid', 'mktemp'].every(
   (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0,
 );
-const isRoot = process.getuid?.() === 0;
+const isRoot = userInfo().uid === 0;
 
 function run(body: string) {
-  const folder = aFolder();
+  const folder = mkdtempSync(join(tmpdir(), 'start-script-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const program = join(folder, 'pvesh');
   writeFileSync(program, `#!/bin/bash\nprintf '%s\\0' "$@" >${folder}/args\n${body}\n`);
   chmodSync(program, 0o755);
@@ -26,7 +35,7 @@ function run(body: string) {
   const result = spawnSync('sh', ['-s'], {
     input: script,
     encoding: 'utf8',
-    env: { PATH: `${folder}:${process.env['PATH']}` },
+    env: { PATH: `${folder}:/usr/bin:/bin` },
   });
   return { folder, ...result };
 }
