@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the composition root that connects to Proxmox and Kubernetes, and reads the secrets for that. Only main.ts
-// imports it.
+// The part of the composition root that connects to Proxmox and Kubernetes, and reads the secrets for that. main.ts
+// imports it when a command needs a connection.
 import { readFile } from 'node:fs/promises';
-import { homedir, hostname } from 'node:os';
+import { homedir } from 'node:os';
 import { delimiter } from 'node:path';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
 import type { ProbeOptions } from './doctor/index.ts';
@@ -16,6 +16,7 @@ import {
   fencedTransport,
   openHttpTransport,
   openSocket,
+  PROCESS_NAME,
   runProgram,
   systemClock,
   systemFiles,
@@ -23,9 +24,6 @@ import {
   type TransportTls,
   terminalQuestion,
 } from './system/index.ts';
-
-/** Unique per process start. */
-export const PROCESS_NAME = `${hostname()}/${process.pid}`;
 
 export async function readSecret(
   source: SecretSource,

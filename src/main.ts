@@ -11,15 +11,6 @@ import {
   type ProxmoxSimOptions,
   runCli,
 } from './cli/index.ts';
-import {
-  connectKubernetes,
-  connectProxmox,
-  inspectKubernetes,
-  inspectProxmox,
-  PROCESS_NAME,
-  probe,
-  readSecret,
-} from './connections.ts';
 import { openTelemetry, startDashboard, startFrontEnd, startHealthServer } from './daemon.ts';
 import { StoreUnusable, Unreachable } from './ports/errors.ts';
 import type { OpenedStore } from './setup/index.ts';
@@ -31,6 +22,7 @@ import {
   ignoreClosedPipes,
   openHttpTransport,
   openSocket,
+  PROCESS_NAME,
   readUrl,
   runInteractive,
   systemClock,
@@ -124,6 +116,8 @@ const checkSshLogin: CliContext['adapters']['checkSshLogin'] = async (
   }
 };
 
+const connections = () => import('./connections.ts');
+
 function createContext(): CliContext {
   return {
     out: (text) => void process.stdout.write(text),
@@ -145,16 +139,17 @@ function createContext(): CliContext {
       checkSshLogin,
       runInteractive,
       ask,
-      connectProxmox,
-      connectKubernetes,
-      inspectProxmox,
-      inspectKubernetes,
-      probe,
+      connectProxmox: async (...args) => (await connections()).connectProxmox(...args),
+      connectKubernetes: async (...args) => (await connections()).connectKubernetes(...args),
+      inspectProxmox: async (...args) => (await connections()).inspectProxmox(...args),
+      inspectKubernetes: async (...args) => (await connections()).inspectKubernetes(...args),
+      probe: async (...args) => (await connections()).probe(...args),
       startFrontEnd,
       openTelemetry,
       startHealthServer,
       startDashboard,
       async readSecret(source, cluster) {
+        const { readSecret } = await connections();
         const { secret, warnings } = await readSecret(source, cluster);
         return { value: secret.reveal(), warnings };
       },

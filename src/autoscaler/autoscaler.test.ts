@@ -60,14 +60,14 @@ describe('scale-up', () => {
 
   it('decides once for pods that arrive within the stabilization window', async () => {
     const { site } = await aRunningSite();
-    for (let index = 0; index < 8; index += 1) {
+    for (let index = 0; index < 4; index += 1) {
       site.addPod(`web-${index}`);
-      await site.advance(2);
+      await site.advance(1);
     }
     expect(await requested(site)).toBe(0);
     await site.advance(10);
     const intents = await site.parts.store.intents.list();
-    expect(intents.map(({ value }) => value.machines.length)).toEqual([4]);
+    expect(intents.map(({ value }) => value.machines.length)).toEqual([2]);
   });
 
   it('does not postpone the decision for ever when new pods keep arriving', async () => {

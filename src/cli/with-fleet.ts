@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the fleet for a command, and closes it afterwards.
 import type { FleetSettings } from '../fleet/index.ts';
-import { type OpenFleet, type OpenOptions, openFleet } from '../setup/index.ts';
+import type { OpenFleet, OpenOptions } from '../setup/index.ts';
 import { type ConfigOptions, readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 
@@ -18,6 +18,7 @@ export async function withFleet(
 ): Promise<void> {
   const result = await readConfigFor(host.context, options);
   if (!result.ok) return reportConfigErrors(host, result.problems);
+  const { openFleet } = await import('../setup/index.ts');
   const open = await openFleet(host.context, result.config, {
     access: work.access,
     checksTokens: work.checksTokens,

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import { hostname } from 'node:os';
+
 const SIGNAL_EXIT_CODE = 130;
+
+/** Unique per process start. */
+export const PROCESS_NAME = `${hostname()}/${process.pid}`;
 
 /** Aborts on the first SIGINT or SIGTERM; the second one ends the process at once. */
 export function abortOnSignals(): AbortSignal {

@@ -25,10 +25,15 @@ function textsOf(
   if (version !== '8.4') return errors;
   const entries = Object.entries(errors).map(([name, text]) => [
     name,
-    text.replaceAll(
-      /missing property required by ('[^']*')/g,
-      'missing property - $1 requires this property',
-    ),
+    text
+      .replaceAll(
+        /missing property required by ('[^']*')/g,
+        'missing property - $1 requires this property',
+      )
+      .replaceAll(
+        /(storage ID '.?') cannot be shorter than 2 characters/g,
+        '$1 contains illegal characters',
+      ),
   ]);
   return Object.fromEntries(entries);
 }

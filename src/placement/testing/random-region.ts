@@ -29,6 +29,11 @@ const host = fc.record({
   cpus: fc.integer({ min: 2, max: 8 }),
   memoryBytes: fc.integer({ min: 500, max: 6000 }),
   storages: fc.uniqueArray(storage, { selector: ({ name }) => name, minLength: 2 }),
+  missingPrivileges: fc.constantFrom(
+    [],
+    [],
+    STORAGES.map((name) => `Datastore.Audit on /storage/${name}`),
+  ),
 });
 
 const vm = fc.record({

@@ -44,6 +44,15 @@ const FORMAT_RULES: Readonly<Record<string, FormatRule>> = {
     isIP(text) === 0 && namedFormat('dns-name')(text) !== undefined
       ? `value does not look like a valid address: ${text}`
       : undefined,
+  // The texts of 9.2; 8.4 says of a short id that it contains illegal characters.
+  'pve-storage-id': (text) =>
+    text.length < 2
+      ? `storage ID '${text}' cannot be shorter than 2 characters`
+      : namedFormat('pve-storage-id')(text),
+  'pve-poolid': (text) =>
+    (text.replace(/\/+$/, '').match(/\//g)?.length ?? 0) > 2
+      ? `pool name '${text}' nested too deeply (max levels = 3)`
+      : namedFormat('pve-poolid')(text),
   'pve-volume-id-or-qm-path': (text) =>
     ['none', 'cdrom', 'cloudinit'].includes(text) || text.startsWith('/') || NEW_DISK.test(text)
       ? undefined

@@ -18,7 +18,7 @@ const node: ParameterCase = {
     "500 hostname lookup 'no_host' failed - failed to get address info for: no_host: Name or service not known",
 };
 const vmid: ParameterCase = { accept: '100', refuse: '99' };
-const storage: ParameterCase = { accept: 'local', refuse: 'l' };
+const storage: ParameterCase = { accept: 'local', refuse: '1x' };
 const upid: ParameterCase = {
   accept: 'UPID:pve1:0003E1A4:12345678:66A0B2C3:qmcreate:160:root@pam:',
   refuse: 'UPID:pve1',

@@ -41,7 +41,7 @@ export const VM_OPTIONS: Readonly<Record<string, ParameterCase>> = {
   efidisk0: values('local-lvm:1,efitype=4m', 'local-lvm:1,efitype=8m'),
   freeze: flag,
   'hostpci[n]': values('mapping=gpu', 'mapping=gpu,pcie=maybe'),
-  hotplug: valuesWithError('disk,network', 'disk,fan', 'unable to parse hotplug option'),
+  hotplug: valuesWithError('disk,network', 'disk,fan', "invalid hotplug feature 'fan'"),
   hugepages: values('any', '4'),
   'ide[n]': values('local:iso/debian.iso,media=cdrom', 'local:iso/debian.iso,media=tape'),
   'intel-tdx': { ...values('type=tdx,attestation=0', 'type=none,attestation=0'), since: '9.2' },
@@ -73,7 +73,10 @@ export const VM_OPTIONS: Readonly<Record<string, ParameterCase>> = {
   smbios1: values('uuid=0a1b2c3d-9999-4000-8000-000000000000', 'uuid=0a1b2c3d'),
   sockets: values('2', 'two'),
   spice_enhancements: values('videostreaming=all', 'videostreaming=some'),
-  sshkeys: values('ssh-ed25519%20AAAA', 'ssh-ed25519 AAAA'),
+  sshkeys: values(
+    'ssh-ed25519%20AAAAC3NzaC1lZDI1NTE5AAAAIPpKmS8cGBbAbRcWhcMLSwL5fXpxcFBzsjBHRsKcDBA9',
+    'ssh-ed25519 AAAA',
+  ),
   startdate: values('2026-01-31', 'tomorrow'),
   startup: valuesWithError('order=1,up=5', 'first', 'unable to parse startup options'),
   tablet: flag,
@@ -85,6 +88,6 @@ export const VM_OPTIONS: Readonly<Record<string, ParameterCase>> = {
   vga: values('serial0', 'serial9'),
   'virtio[n]': values('local-lvm:1', 'local-lvm:1,ssd=1'),
   vmgenid: values('1', '2'),
-  vmstatestorage: values('local', '_'),
+  vmstatestorage: values('local', '1x'),
   watchdog: values('model=i6300esb,action=reset', 'model=i6300esb,action=bark'),
 };

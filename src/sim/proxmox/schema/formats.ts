@@ -114,7 +114,10 @@ function isCpuSet(value: string): boolean {
 }
 
 const isDnsName = (value: string) => NAMED_FORMATS['dns-name']?.regex.test(value) === true;
-const PRIVILEGE_NAMES = new Set(builtInRoles('9.2')['Administrator']);
+/** Of any release; the call checks the names of its own. */
+const PRIVILEGE_NAMES = new Set(
+  (['8.4', '9.2'] as const).flatMap((version) => builtInRoles(version)['Administrator'] ?? []),
+);
 const HOTPLUG = /^(?:network|disk|cpu|memory|usb|cloudinit)$/;
 
 const CODED_VERIFIERS: Readonly<Record<string, Verifier>> = {
