@@ -23,7 +23,7 @@ const TIERS = [
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
   { name: 'fleet-matrix', command: ['npm', 'run', '--silent', 'test:fleet-matrix'] },
   { name: 'ui', command: ['npm', 'run', '--silent', 'test:ui'] },
-  { name: 'e2e', command: ['npm', 'run', '--silent', 'test:e2e'] },
+  { name: 'e2e', command: ['env', 'E2E_SAMPLE=1', 'npm', 'run', '--silent', 'test:e2e'] },
   {
     name: 'mutation',
     command: [

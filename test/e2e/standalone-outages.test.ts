@@ -6,7 +6,7 @@ import { systemClock } from '../../src/system/index.ts';
 import { waitUntil } from './controlplane/index.ts';
 import { listEvictions } from './support/eviction-record.ts';
 import { countVmTasks } from './support/simulated-site.ts';
-import { LIMIT_MS, StandaloneSite } from './support/standalone-site.ts';
+import { IS_SAMPLE, LIMIT_MS, StandaloneSite } from './support/standalone-site.ts';
 
 const TEST_MS = 3 * LIMIT_MS;
 const OUTAGE_MS = 60_000;
@@ -26,7 +26,7 @@ function countCreations(): number {
   return env.site.writes.filter(({ call }) => /^POST .*\/qemu$/.test(call)).length;
 }
 
-it(
+it.skipIf(IS_SAMPLE)(
   'loses nothing and creates nothing twice while the API server is down for a minute',
   async () => {
     await env.deploy({ ...WIDE, replicas: 4 });

@@ -10,6 +10,7 @@ import {
   DEDICATED,
   type Deployment,
   HOSTS,
+  IS_SAMPLE,
   LARGE,
   LIMIT_MS,
   StandaloneSite,
@@ -182,7 +183,7 @@ it(
   TEST_MS,
 );
 
-it(
+it.skipIf(IS_SAMPLE)(
   'undoes a drain that is blocked, records why, and finishes it when the budget allows',
   async () => {
     // A new pod is ready after 25 s: the second eviction is refused until the drain times out.
@@ -217,7 +218,7 @@ it(
   TEST_MS,
 );
 
-it(
+it.skipIf(IS_SAMPLE)(
   'replaces the nodes of a lost host, and removes what is too much when the host is back',
   async () => {
     const gone = { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute' };

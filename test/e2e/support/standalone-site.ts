@@ -28,6 +28,8 @@ import {
 
 /** Only ends a failed test: the machine may be loaded. */
 export const LIMIT_MS = 240_000;
+/** Set by CI, whose time is limited: leaves out the scenarios that take minutes. */
+export const IS_SAMPLE = process.env['E2E_SAMPLE'] !== undefined;
 /** Has the taint `dedicated=yes:NoSchedule`. */
 export const DEDICATED = 'dedicated';
 export const LARGE = 'large';
