@@ -46,7 +46,7 @@ export function randomWorkload(options: RandomWorkloadOptions): readonly Workloa
   const { random, prefix } = options;
   const names = Array.from(
     { length: 2 + random.integer(6) },
-    (_, index) => `${random.integer(25) === 0 ? IMPOSSIBLE : prefix}-${index}`,
+    (_, index) => `${random.integer(25) === 0 ? `${IMPOSSIBLE}-` : ''}${prefix}-${index}`,
   );
   const apps = names.flatMap((name) => anApp(options, name, names));
   return random.integer(2) === 0 ? [...apps, aDaemonSet(random, `${prefix}-agent`)] : apps;
