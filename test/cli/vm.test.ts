@@ -116,7 +116,7 @@ describe('vm', () => {
     });
     const [code] = (await once(child, 'close')) as [number | null];
     expect(code).toBe(130);
-    expect(err).toMatch(/interrupted: .*k8s-worker-\d is booting \(VM 125\d on pve1\)/);
+    expect(err).toMatch(/interrupted: .*k8s-worker-\d is [a-z]+ \(VM 125\d on pve1\)/);
     const listed = JSON.parse(lab.run('vm', 'list', '-o', 'json').out) as readonly unknown[];
     const existing = await vmIdsOf(lab);
     expect(listed.length).toBeGreaterThanOrEqual(existing.length);

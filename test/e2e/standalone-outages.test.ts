@@ -59,7 +59,7 @@ it(
   TEST_MS,
 );
 
-it(
+it.skipIf(IS_SAMPLE)(
   'the leader finishes a drain during which it was killed, within the budget of its pods',
   async () => {
     // A pod ends 3 s after its eviction, so that the process is killed between two evictions.
