@@ -41,7 +41,8 @@ const READY = PHASES.indexOf('ready');
 
 function costOf({ phase }: Member, { isHostDown, isNodeReady }: MemberHealth): Cost {
   if (phase === undefined) return { rank: 0, progress: -1 };
-  if (phase === 'requested' || phase === 'failed') return { rank: 0, progress: 0 };
+  if (phase === 'requested' || phase === 'failed' || phase === 'kept')
+    return { rank: 0, progress: 0 };
   const progress = PHASES.indexOf(phase);
   if (isHostDown === true) return { rank: 1, progress };
   if (progress < READY) return { rank: 3, progress };

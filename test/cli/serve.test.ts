@@ -135,7 +135,10 @@ describe('pvescaler serve', () => {
     const served = await serve(path);
     const lost = () => valueOf(served, 'pvescaler_pool_lost_machines{pool="workers"}');
     await until(async () => (await lost()) === 4);
-    expect(served.lines.find(({ reason }) => reason === 'LostMachinesHeld')).toMatchObject({
+    const held = () => served.lines.find(({ reason }) => reason === 'LostMachinesHeld');
+    // The log line follows the record.
+    await until(() => Promise.resolve(held() !== undefined));
+    expect(held()).toMatchObject({
       level: 'error',
       pool: 'workers',
     });

@@ -6,7 +6,7 @@ import { coversPod } from '../../model/disruption-budget.ts';
 import type { MachineId } from '../../model/machine.ts';
 import type { Node } from '../../model/node.ts';
 import { type Pod, podKey } from '../../model/pod.ts';
-import { checkFit, Snapshot, withoutNodes, withPod } from '../../scheduling/index.ts';
+import { checkFit, Snapshot, withoutPod, withPod } from '../../scheduling/index.ts';
 import { decide } from '../decide.ts';
 import { effectiveLimits } from '../effective-limits.ts';
 import { sizedTemplate, topologyLabels } from '../expected-nodes.ts';
@@ -243,22 +243,27 @@ export class ModelCluster {
     });
   }
 
-  /** Every pod that will be evicted fits on the node named, one after the other, without the removed nodes. */
+  /**
+   * Every pod that will be evicted fits on the node named, one drain after the other. No pod moves to a drained node, which
+   * exists until the drain is over.
+   */
   #checkDrains(input: ScalingInput, steps: readonly DrainStep[]): void {
-    let snapshot = withoutNodes(
-      input.snapshot,
-      steps.map(({ node }) => node),
-    );
+    const drained = new Set(steps.map(({ node }) => node));
+    let snapshot = input.snapshot;
     for (const { node, moves } of steps) {
       const moved = new Set(moves.map(({ pod }) => pod.uid));
       const left = input.snapshot
         .podsOn(node)
         .filter((pod) => pod.controller?.kind !== 'DaemonSet' && !moved.has(pod.uid));
       if (left.length > 0) throw new Error(`${left.map(podKey).join()} on ${node} has no place`);
-      for (const { pod: name, to } of moves) {
+      const pods = moves.map(({ pod: name, to }) => {
         const pod = this.#pods.find(({ uid }) => uid === name.uid);
         if (pod === undefined) throw new Error(`there is no pod ${name.name}`);
-        const waiting = { ...pod, nodeName: '' };
+        snapshot = withoutPod(snapshot, pod, node);
+        return { name, to, waiting: { ...pod, nodeName: '' } };
+      });
+      for (const { name, to, waiting } of pods) {
+        if (drained.has(to)) throw new Error(`${name.name} would move to ${to}, which is drained`);
         if (!checkFit(snapshot, waiting, to).fits)
           throw new Error(`${name.name} does not fit on ${to}`);
         snapshot = withPod(snapshot, waiting, to);
