@@ -44,7 +44,7 @@ const TIERS = [
   {
     // The same seeds in every run; fresh ones: npm run soak -- --seeds N.
     name: 'soak',
-    command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '120', '--seed', '1'],
+    command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '80', '--seed', '1'],
   },
   { name: 'bootstrap', command: ['npm', 'run', '--silent', 'test:bootstrap'] },
   { name: 'oracle', command: ['npm', 'run', '--silent', 'test:oracle'] },
