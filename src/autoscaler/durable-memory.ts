@@ -6,7 +6,7 @@ import type { PoolScaling } from '../model/pool.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ScalingMemory } from '../scaling/index.ts';
 
-/** Without a decision for longer, nobody knows whether a machine was needed meanwhile. */
+/** Without a decision for longer, it is unknown whether a machine was needed meanwhile. */
 const MAX_GAP_MS = 3 * 60_000;
 /** How old the time of the last decision may be in the records. */
 const CONFIRM_MS = 60_000;

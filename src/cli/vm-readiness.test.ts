@@ -126,7 +126,7 @@ describe('loginOf', () => {
       'no public key',
       { SSH_AUTH_SOCK: '/agent' },
       { publicKeys: [] },
-      { reason: 'ssh.publicKeys of the config is empty, so nobody can log in' },
+      { reason: 'ssh.publicKeys of the config is empty, so no login is possible' },
     ],
   ])('knows whether a login is possible with %s', (...[, environment, ssh, expected]) => {
     const { host, open } = aSite(environment, ssh);

@@ -26,7 +26,7 @@ export function loginOf(
 ): { readonly login?: Login; readonly reason?: string } {
   const { user, publicKeys, publicKeyPaths, privateKeyPath } = config.ssh;
   if (publicKeys.length + publicKeyPaths.length === 0)
-    return { reason: 'ssh.publicKeys of the config is empty, so nobody can log in' };
+    return { reason: 'ssh.publicKeys of the config is empty, so no login is possible' };
   const hasAgent = (context.environment['SSH_AUTH_SOCK'] ?? '') !== '';
   if (privateKeyPath === undefined && !hasAgent)
     return { reason: 'ssh.privateKeyFile is not set, and there is no SSH agent' };

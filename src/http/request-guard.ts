@@ -42,7 +42,7 @@ function hostNameOf(host: string): string {
   return name.toLowerCase();
 }
 
-/** Requires `Authorization: Bearer TOKEN`. Without a token nobody may act. */
+/** Requires `Authorization: Bearer TOKEN`. Without a token every action is refused. */
 export function requireToken(readToken: () => Promise<string | undefined>): MiddlewareHandler {
   return async (context, next) => {
     const token = await readToken();

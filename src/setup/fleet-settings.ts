@@ -107,7 +107,7 @@ function templateSettings(template: TemplateConfig): TemplateSettings {
     files,
     commands,
     kubeadm,
-    // Without the agent nobody learns when the build is done.
+    // Without the agent it is unknown when the build is done.
     packages: [...new Set(['qemu-guest-agent', ...packages])],
     sources: sources.map(({ key, keyUrl, ...source }) => ({
       ...source,

@@ -34,7 +34,7 @@ interface KnownHostsTrust {
 interface KnownHostsFiles {
   read(path: string): Promise<string | undefined>;
   appendLine(path: string, line: string): Promise<void>;
-  /** Asks a person yes or no; undefined if nobody is at a terminal. */
+  /** Asks a person yes or no; undefined without a terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
 }
 

@@ -13,8 +13,7 @@ export { openSocket } from './open-socket.ts';
 export { abortOnSignals, ignoreClosedPipes, PROCESS_NAME } from './process.ts';
 export { systemRandom } from './random.ts';
 export { runProgram } from './run-program.ts';
-export { ask, runInteractive } from './terminal.ts';
-export { terminalQuestion } from './terminal-question.ts';
+export { ask, runInteractive, terminalQuestion } from './terminal.ts';
 export { openParentChannel, startThread, type ThreadProgram } from './thread-channel.ts';
 
 /** Loads the HTTP client on demand, because it is large and many commands need none. */

@@ -19,9 +19,27 @@ export function runInteractive(
   });
 }
 
+let last: Promise<unknown> = Promise.resolve();
+
+/** Asks a person yes or no, one question at a time. Undefined without a terminal. */
+export function terminalQuestion(): ((question: string) => Promise<boolean>) | undefined {
+  if (!isTerminal()) return undefined;
+  return (question) => {
+    const answer = last.then(async () =>
+      /^y(es)?$/i.test(((await ask(`${question} [y/N] `)) ?? '').trim()),
+    );
+    last = answer.catch(() => undefined);
+    return answer;
+  };
+}
+
+function isTerminal(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY;
+}
+
 /** Undefined without a terminal, or when the person ends the input. */
 export async function ask(question: string): Promise<string | undefined> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
+  if (!isTerminal()) return undefined;
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return await lines.question(question);

@@ -42,7 +42,7 @@ run npm test -- "${sample[@]}" >"$work/test.log" 2>&1
 code=$?
 grep -E 'FAIL|Error' "$work/test.log" | head -n 20
 tail -n 8 "$work/test.log"
-report 'npm test works on a fresh clone' "$code"
+report "npm test works on a fresh clone: ${sample[*]:-everything}" "$code"
 ! grep -q 'installing dependencies' "$work/test.log"
 report 'the second command does not install again' $?
 

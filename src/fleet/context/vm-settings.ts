@@ -48,7 +48,7 @@ export function settingsOf(
 /** The longest time from its placement; then the VM is removed. */
 const BUILD_TIMEOUT_MS = 60 * 60_000;
 
-/** Of the VM that becomes a template: it boots once from the image, and nobody logs in. */
+/** Of the VM that becomes a template: it boots once from the image, without a login. */
 function buildSettingsOf(
   vms: VmSettings,
   { pool, name, vm }: { readonly pool: string; readonly name: string; readonly vm: VmRequest },

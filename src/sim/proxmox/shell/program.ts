@@ -24,7 +24,7 @@ export interface ProgramCall {
   readonly withChild: <T>(title: string, work: () => Promise<T>) => Promise<T>;
 }
 
-/** The program writes to a pipe that nobody reads. */
+/** The program writes to a pipe without a reader. */
 export class BrokenPipe extends Error {}
 
 const POLL_MS = 250;

@@ -22,7 +22,7 @@ export interface TaskRequest {
 export interface TaskContext {
   readonly upid: string;
   readonly signal: AbortSignal;
-  /** The worker is dead: it does not clean up. False for a worker that nobody listens to any more. */
+  /** The worker is dead: it does not clean up. False for a worker whose parent is gone. */
   isKilled(): boolean;
   readonly log: (line: string) => void;
   /** A task with N warnings ends with `WARNINGS: N`. */
