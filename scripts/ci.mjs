@@ -39,6 +39,7 @@ const TIERS = [
       'scheduling',
       'placement',
       'proxmox',
+      'fleet',
     ],
   },
   {
