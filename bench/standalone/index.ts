@@ -3,16 +3,23 @@
 import { basename } from 'node:path';
 import { setup } from '../../test/e2e/controlplane/build.ts';
 import { BINARIES, HOW_TO_RUN } from '../../test/e2e/support/autoscaler/real-autoscaler.ts';
-import type { Benchmark } from '../benchmark.ts';
+import { type Benchmark, median } from '../benchmark.ts';
 import { type Decider, type RunFigures, runWorkload } from './run.ts';
 import { DELAYS, SPEED, STABILIZATION_WINDOW } from './settings.ts';
 import { QUICK_WORKLOADS, WORKLOADS } from './workloads.ts';
 
 interface Comparison {
   readonly workload: string;
+  /** The median of each figure. */
   readonly clusterAutoscaler: RunFigures;
   readonly standalone: RunFigures;
+  readonly runs: readonly Run[];
 }
+
+type Run = Pick<Comparison, 'clusterAutoscaler' | 'standalone'>;
+
+/** Runs of one workload differ by seconds and machines. */
+const RUNS = 3;
 
 export const standaloneBenchmark: Benchmark = async ({ quick, say }) => {
   const [binary] = BINARIES;
@@ -21,19 +28,40 @@ export const standaloneBenchmark: Benchmark = async ({ quick, say }) => {
   const workloads = quick ? QUICK_WORKLOADS : WORKLOADS;
   const comparisons: Comparison[] = [];
   for (const workload of workloads) {
-    const run = async (name: string, decider: Decider): Promise<RunFigures> => {
+    const measure = async (name: string, decider: Decider): Promise<RunFigures> => {
       const figures = await runWorkload(workload, decider);
       say(`${workload.name}, ${name}: ${describe(figures)}`);
       return figures;
     };
-    const clusterAutoscaler = await run(basename(binary), { clusterAutoscaler: binary });
-    const standalone = await run('standalone', 'standalone');
-    comparisons.push({ workload: workload.name, clusterAutoscaler, standalone });
+    const runs: Run[] = [];
+    while (runs.length < (quick ? 1 : RUNS)) {
+      const clusterAutoscaler = await measure(basename(binary), { clusterAutoscaler: binary });
+      runs.push({ clusterAutoscaler, standalone: await measure('standalone', 'standalone') });
+    }
+    comparisons.push({
+      workload: workload.name,
+      clusterAutoscaler: medians(runs.map((run) => run.clusterAutoscaler)),
+      standalone: medians(runs.map((run) => run.standalone)),
+      runs,
+    });
   }
   const settings = { speed: SPEED, delays: DELAYS, stabilizationWindow: STABILIZATION_WINDOW };
   const figures = { clusterAutoscaler: basename(binary), settings, comparisons };
   return { figures, table: comparisons.flatMap(lines) };
 };
+
+function medians(all: readonly RunFigures[]): RunFigures {
+  const of = (name: keyof RunFigures) => median(all.map((figures) => figures[name]));
+  return {
+    pods: of('pods'),
+    medianSeconds: of('medianSeconds'),
+    p95Seconds: of('p95Seconds'),
+    machines: of('machines'),
+    machineHours: of('machineHours'),
+    cpuHours: of('cpuHours'),
+    seconds: of('seconds'),
+  };
+}
 
 function describe(figures: RunFigures): string {
   const { pods, medianSeconds, p95Seconds, machines, machineHours, cpuHours, seconds } = figures;
