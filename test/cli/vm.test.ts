@@ -136,7 +136,32 @@ describe('vm', () => {
       expect(err).toContain('VM 200 (web) on pve1 was not created by pvescaler');
     }
     expect(lab.run('vm', 'delete', 'nothing')).toMatchObject({ exitCode: 4 });
+    expect(lab.run('vm', 'delete', '200', '--confirm-name', 'web')).toMatchObject({ exitCode: 8 });
     expect(await vmIdsOf(lab)).toEqual([200]);
+  });
+
+  it('deletes a VM that pvescaler did not create only with --force and its name', async () => {
+    const lab = await aLab({ config: CONFIG });
+    const post = (call: string) => lab.request('POST', call);
+    await post('/nodes/pve1/qemu?vmid=200&name=web&memory=512');
+    await post('/nodes/pve1/qemu?vmid=201&name=web&memory=512');
+    await post('/nodes/pve2/qemu?vmid=202&name=db&memory=512&protection=1');
+    await post('/nodes/pve1/qemu/200/status/start');
+    const force = (...args: string[]) => lab.run('vm', 'delete', '--force', ...args);
+    const untyped = force('200');
+    expect(untyped.exitCode).toBe(8);
+    expect(untyped.err).toContain('VM 200 (web) on pve1 is not deleted: its name was not typed');
+    expect(force('200', '--confirm-name', '200').err).toContain("'200' is not its name");
+    const ambiguous = force('web', '--confirm-name', 'web');
+    expect(ambiguous.exitCode).toBe(2);
+    expect(ambiguous.err).toContain("several VMs have the name or id 'web'");
+    expect(force('200', '201', '--confirm-name', 'web')).toMatchObject({ exitCode: 2 });
+    expect(force('202', '--confirm-name', 'db').err).toContain('VM 202 is protected');
+    expect(await vmIdsOf(lab)).toEqual([200, 201, 202]);
+    const deleted = force('200', '--confirm-name', 'web');
+    expect(deleted).toMatchObject({ exitCode: 0, out: 'VM 200 (web) on pve1 is gone\n' });
+    expect(await vmIdsOf(lab)).toEqual([201, 202]);
+    expect(lab.run('state', 'journal').out).toContain('destroy VM 200, requested by cli: done');
   });
 
   it('has a help text for each command', () => {
