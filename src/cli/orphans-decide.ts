@@ -34,7 +34,9 @@ export function addOrphansForget(parent: Command, host: CommandHost): void {
   addDecision(command, host, 'forget');
 }
 
-function addDecision(command: Command, host: CommandHost, kind: VmDecision['kind']): void {
+type OrphanDecision = Exclude<VmDecision['kind'], 'destroy'>;
+
+function addDecision(command: Command, host: CommandHost, kind: OrphanDecision): void {
   withTimeoutOption(command)
     .argument('<vmid>', 'id of the VM')
     .option('--region <name>', 'region of the VM, if several have the id')
@@ -50,7 +52,7 @@ function addDecision(command: Command, host: CommandHost, kind: VmDecision['kind
 }
 
 interface Decision {
-  readonly kind: VmDecision['kind'];
+  readonly kind: OrphanDecision;
   readonly vmId: string;
   readonly options: DecideOptions;
 }
@@ -62,7 +64,7 @@ async function decide(
 ): Promise<void> {
   const { region, pool, yes = false } = options;
   const plan = await open.fleet.planVmDecision({ kind, vmId: parseVmId(vmId), region, pool });
-  if (yes) await carryOut(host, open, { plan, timeoutMs: parseTimeoutMs(options) });
+  if (yes) await carryOutDecision(host, open, { plan, timeoutMs: parseTimeoutMs(options) });
   host.context.out(options.json === true ? toJson(plan, yes) : render(plan, yes));
 }
 
@@ -71,7 +73,8 @@ interface PlannedDecision {
   readonly timeoutMs: number | undefined;
 }
 
-async function carryOut(
+/** Resolves when the driver has done it. */
+export async function carryOutDecision(
   host: CommandHost,
   open: OpenFleet,
   { plan, timeoutMs }: PlannedDecision,
@@ -97,7 +100,10 @@ async function carryOut(
   throw deserializeError({
     code: isErrorCode(code) ? code : 'TASK_FAILED',
     message,
-    hint: 'Nothing was changed. Run the command again.',
+    hint:
+      plan.kind === 'destroy'
+        ? 'Run the command again.'
+        : 'Nothing was changed. Run the command again.',
     facts: {},
   });
 }

@@ -21,11 +21,20 @@ export interface FleetOperation {
   readonly isUnfinished: (machine: Machine) => boolean;
   /** Absent: no limit. */
   readonly timeoutMs?: number | undefined;
+  /**
+   * After an interruption: withdraws what is not begun, and resolves to true when that has taken effect. Called until
+   * then. Calls in progress are finished, so that the records show what they did. Absent: they are aborted at once.
+   */
+  readonly cancel?: () => Promise<boolean>;
   /** Hint of the error when another process drives; absent: the command watches the other process. */
   readonly ifAnotherDrives?: string;
 }
 
 const POLL_MS = 250;
+/** For `cancel` to take effect. A second signal ends the process at once. */
+const MAX_CANCEL_MS = 10_000;
+/** From an interruption until calls in progress are aborted. */
+const MAX_FINISH_MS = 20_000;
 /** Longer than the lease of a dead process lasts. */
 const OTHER_DRIVER_ALIVE_MS = RECONCILE_LEASE_MS + 5_000;
 
@@ -35,12 +44,15 @@ export async function runUntilDone(
   operation: FleetOperation,
 ): Promise<void> {
   const { context } = host;
-  /** Lets the driver finish the work in progress; the context's signal interrupts it. */
+  /** Lets the driver finish the work in progress; `signal` interrupts it. */
   const finish = new AbortController();
+  const { cancel } = operation;
+  const delayed = new DelayedAbort(context, MAX_FINISH_MS);
+  const signal = cancel === undefined ? context.signal : delayed.signal;
   const progress = new Progress(host, open, operation.regions);
   let driverError: unknown;
   const driving = open.fleet
-    .runDriver({ signal: context.signal, finish: finish.signal, events: progress.events })
+    .runDriver({ signal, finish: finish.signal, events: progress.events })
     .catch((error: unknown) => {
       driverError = error;
     });
@@ -50,6 +62,7 @@ export async function runUntilDone(
     if (driverError !== undefined) throw asPvescalerError(driverError);
     const end = { open, operation, progress, isSubmitted };
     if (context.signal.aborted) {
+      if (isSubmitted && cancel !== undefined) await cancelUntilDone(host, progress, cancel);
       throw new Cancelled('CANCELLED', ...(await describeEnd('interrupted', end)));
     }
     if (context.clock.monotonic() >= deadline) {
@@ -68,7 +81,42 @@ export async function runUntilDone(
     await progress.printChanges();
   } finally {
     finish.abort();
+    if (!isSubmitted) delayed.abort();
     await driving;
+    delayed.abort();
+  }
+}
+
+/** Aborts some time after the process was interrupted. */
+class DelayedAbort {
+  readonly #abort = new AbortController();
+  readonly signal = this.#abort.signal;
+
+  constructor({ signal, clock }: CommandHost['context'], delayMs: number) {
+    const abortLater = () => {
+      clock.sleep(delayMs, { signal: this.signal }).then(
+        () => this.abort(),
+        () => undefined,
+      );
+    };
+    signal.addEventListener('abort', abortLater, { once: true, signal: this.signal });
+  }
+
+  abort(): void {
+    this.#abort.abort();
+  }
+}
+
+async function cancelUntilDone(
+  { context }: CommandHost,
+  progress: Progress,
+  cancel: () => Promise<boolean>,
+): Promise<void> {
+  context.err('interrupted; finishing calls in progress. Press Ctrl-C again to end at once.\n');
+  const deadline = context.clock.monotonic() + MAX_CANCEL_MS;
+  while (!(await cancel()) && context.clock.monotonic() < deadline) {
+    await progress.printChanges();
+    await context.clock.sleep(POLL_MS);
   }
 }
 

@@ -5,8 +5,8 @@ import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { withDrainOptions } from './drain-options.ts';
 import { type OutputOptions, withOutputOption } from './output-option.ts';
-import type { DeleteOptions } from './run-machine-delete.ts';
 import type { VmCreateOptions } from './run-vm-create.ts';
+import type { VmDeleteOptions } from './run-vm-delete.ts';
 import { withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -114,10 +114,13 @@ function addDelete(parent: Command, host: CommandHost): void {
       .command('delete')
       .description('delete VMs with their disks and addresses, and wait until they are gone')
       .argument('<vms...>', 'names, VM ids, or machine ids')
+      .option('--force', 'delete one VM that pvescaler did not create; its name must be typed')
+      .option('--confirm-name <name>', 'name of that VM, instead of the question')
+      .option('--region <name>', 'region of that VM, if several have its name or id')
       .option('--reason <text>', 'reason for the journal', 'requested on the command line'),
   );
   withConfigOptions(withDrainOptions(command)).action(
-    (texts: readonly string[], options: DeleteOptions) =>
+    (texts: readonly string[], options: VmDeleteOptions) =>
       withFleet(host, options, {
         access: 'drive',
         checksTokens: false,

@@ -88,7 +88,12 @@ export interface ForgetIntent extends VmIntentCommon {
   readonly kind: 'forget';
 }
 
-export type VmIntent = AdoptIntent | ForgetIntent;
+/** Stops and destroys a VM that is not ours. A person has typed its name. */
+export interface DestroyIntent extends VmIntentCommon {
+  readonly kind: 'destroy';
+}
+
+export type VmIntent = AdoptIntent | ForgetIntent | DestroyIntent;
 export type MachineIntent =
   | CreateIntent
   | DeleteIntent
@@ -98,5 +103,5 @@ export type MachineIntent =
 export type Intent = MachineIntent | VmIntent | ResumeIntent;
 
 export function isVmIntent(intent: Intent): intent is VmIntent {
-  return intent.kind === 'adopt' || intent.kind === 'forget';
+  return intent.kind === 'adopt' || intent.kind === 'forget' || intent.kind === 'destroy';
 }

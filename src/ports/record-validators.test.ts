@@ -57,7 +57,7 @@ describe('record validators', () => {
     const { intents, drains, pools } = RECORD_VALIDATORS;
     expect(intents(3, 'value')).toBe('value is not an object');
     expect(intents({ ...anIntent(), kind: 'buy' }, 'value')).toBe(
-      'value.kind is not one of create, resume, delete, cancel, drain, cancel-drain, adopt, forget',
+      'value.kind is not one of create, resume, delete, cancel, drain, cancel-drain, adopt, forget, destroy',
     );
     expect(intents({ ...anIntent(), machines: [aMachineId(), 'x'] }, 'value')).toBe(
       'value.machines[1] is not a machine id',

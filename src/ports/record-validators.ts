@@ -9,6 +9,7 @@ import type {
   CancelIntent,
   CreateIntent,
   DeleteIntent,
+  DestroyIntent,
   DrainIntent,
   ForgetIntent,
   Intent,
@@ -146,6 +147,7 @@ const intent = unionByKind<Intent>({
   }),
   adopt: object<AdoptIntent>({ ...vmIntentCommon, kind: oneOf<'adopt'>({ adopt: true }) }),
   forget: object<ForgetIntent>({ ...vmIntentCommon, kind: oneOf<'forget'>({ forget: true }) }),
+  destroy: object<DestroyIntent>({ ...vmIntentCommon, kind: oneOf<'destroy'>({ destroy: true }) }),
 });
 
 const machine = object<Machine>({

@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { formatMarker, readMarker, withoutMarker } from '../../model/marker.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
-import { CLUSTER, REGION } from '../testing/settings.ts';
+import { CLUSTER, REGION, someSettings } from '../testing/settings.ts';
 import {
+  aFleet,
   aTestFleet,
   journalReasonsIn,
   machinesIn,
@@ -235,5 +236,66 @@ describe('a VM that looks like a machine', () => {
     expect(optionsOf(testFleet, 1_260).get('tags')).toBe('mine');
     await onePass(testFleet.fleet, testFleet);
     expect(await testFleet.fleet.orphans()).toEqual([]);
+  });
+});
+
+describe('the destruction of a VM that is not ours', () => {
+  const destroy = { kind: 'destroy', vmId: 200 } as const;
+
+  function aForeignVm(options: Record<string, string> = {}): TestFleet {
+    const testFleet = aTestFleet();
+    putVm(testFleet, 200, options);
+    return testFleet;
+  }
+
+  it('stops and destroys it', async () => {
+    const testFleet = aForeignVm();
+    testFleet.hypervisor.state.vms.get(200)!.startedAt = 0;
+    const { fleet, store, hypervisor } = testFleet;
+    await fleet.requestVmDecision(await fleet.planVmDecision(destroy));
+    await runPasses(testFleet, 10);
+    expect(hypervisor.state.vms.has(200)).toBe(false);
+    expect((await store.intents.list()).map(({ value }) => value.state)).toEqual(['done']);
+    expect(await journalReasonsIn(store)).toContain('VmDestroyed');
+    const calls = hypervisor.calls.filter(({ vmId }) => vmId === 200).map(({ method }) => method);
+    expect(calls.filter((method) => /^(stop|destroy)Vm$/.test(method))).toEqual([
+      'stopVm',
+      'destroyVm',
+    ]);
+  });
+
+  it('leaves a VM that was changed after it was shown', async () => {
+    const testFleet = aForeignVm();
+    const plan = await testFleet.fleet.planVmDecision(destroy);
+    edit(testFleet, 200, { name: 'another' });
+    await testFleet.fleet.requestVmDecision(plan);
+    await runPasses(testFleet, 10);
+    expect(testFleet.hypervisor.state.vms.has(200)).toBe(true);
+    const [intent] = await testFleet.store.intents.list();
+    expect(intent?.value).toMatchObject({ state: 'done', failure: { code: 'VM_CHANGED' } });
+  });
+
+  it('is continued by the next driver, without a second task', async () => {
+    const testFleet = aForeignVm();
+    const { clock, store, hypervisor, fleet } = testFleet;
+    await fleet.requestVmDecision(await fleet.planVmDecision(destroy));
+    await onePass(fleet, testFleet);
+    const next = aFleet({ clock, store, hypervisor, settings: someSettings(), seed: 2 });
+    await runPasses({ ...testFleet, fleet: next }, 10);
+    expect(hypervisor.state.vms.has(200)).toBe(false);
+    expect(hypervisor.calls.filter(({ method }) => method === 'destroyVm')).toHaveLength(1);
+    expect((await store.intents.list()).map(({ value }) => value)).toMatchObject([
+      { state: 'done' },
+    ]);
+  });
+
+  it('is refused for a protected VM, one that is being created and the VM of a machine', async () => {
+    const refusal = (testFleet: TestFleet, vmId: number) =>
+      expect(testFleet.fleet.planVmDecision({ kind: 'destroy', vmId })).rejects;
+    await refusal(aForeignVm({ protection: '1' }), 200).toMatchObject({ code: 'VM_LOCKED' });
+    await refusal(aForeignVm({ lock: 'create' }), 200).toMatchObject({ code: 'VM_LOCKED' });
+    const testFleet = aTestFleet();
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await refusal(testFleet, placement!.vmId).toMatchObject({ code: 'VM_NOT_OWNED' });
   });
 });

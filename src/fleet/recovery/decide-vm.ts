@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A person decides whose a VM is: it is adopted with a new marker, or forgotten, after which it is neither listed nor
-// changed. The decision is judged twice: before it is requested, and by the driver, on the configuration that the person
+// A person decides about a VM: it is adopted with a new marker, or forgotten, after which it is neither listed nor changed,
+// or destroyed. The decision is judged twice: before it is requested, and by the driver, on the configuration that the person
 // has seen.
 import { isVmIntent, type VmIntent } from '../../model/intent.ts';
 import { type Machine, type MachineId, mayHaveVm, parseMachineId } from '../../model/machine.ts';
@@ -29,6 +29,7 @@ import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { markerOf, tagsOf } from '../machine/vm-identity.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { machineWithUuid, recordAdopted } from './adopt.ts';
+import { destroyForeignVm, requireDestroyable, requireSeen } from './destroy-foreign-vm.ts';
 import { isVmOf, readContext } from './list-orphans.ts';
 
 export interface VmDecisionRequest {
@@ -44,7 +45,7 @@ export interface VmDecisionRequest {
 export interface VmDecision {
   readonly kind: VmIntent['kind'];
   readonly region: string;
-  /** Empty for a VM that is to be forgotten. */
+  /** Empty unless the VM is to be adopted. */
   readonly pool: string;
   readonly vm: VmConfig;
 }
@@ -80,6 +81,7 @@ export async function planVmDecision(
   const pool =
     kind === 'adopt' ? judgeAdoption(context, { region, vm, pool: request.pool }).pool : '';
   if (kind === 'forget') requireForgettable(context, region, vm);
+  if (kind === 'destroy') requireDestroyable(context, region, vm);
   return { kind, region, pool, vm };
 }
 
@@ -127,10 +129,14 @@ export async function carryOutVmDecisions(
 }
 
 async function carryOut(context: ReconcileContext, intent: VmIntent): Promise<ReconcileResult> {
+  let result: ReconcileResult = DONE;
   const failure = await decide(context, intent).then(
-    () => undefined,
+    (decided) => {
+      result = decided;
+    },
     (error: unknown) => finalError(error),
   );
+  if (failure === undefined && result !== DONE) return result;
   const { kind, region, vmId } = intent;
   await context.records.putIntent({
     ...intent,
@@ -140,12 +146,18 @@ async function carryOut(context: ReconcileContext, intent: VmIntent): Promise<Re
   await context.record({
     kind: failure === undefined ? 'did' : 'refused',
     subject: { region },
-    reason: failure?.code ?? (kind === 'adopt' ? 'VmAdopted' : 'VmForgotten'),
+    reason: failure?.code ?? REASONS[kind],
     message: `${kind} VM ${vmId}, requested by ${intent.requestedBy}: ${failure?.message ?? 'done'}`,
     numbers: { vmId },
   });
   return DONE;
 }
+
+const REASONS: Readonly<Record<VmIntent['kind'], string>> = {
+  adopt: 'VmAdopted',
+  forget: 'VmForgotten',
+  destroy: 'VmDestroyed',
+};
 
 /** Throws what may succeed later: the worker retries it. */
 function finalError(error: unknown): PvescalerError {
@@ -155,14 +167,16 @@ function finalError(error: unknown): PvescalerError {
   return error;
 }
 
-async function decide(context: ReconcileContext, intent: VmIntent): Promise<void> {
+async function decide(context: ReconcileContext, intent: VmIntent): Promise<ReconcileResult> {
   const { region, vmId, kind } = intent;
+  if (kind === 'destroy') return destroyForeignVm(context, intent);
   const seen = context.vmInView({ region, vmId });
   if (seen === undefined)
     throw new NotFound('VM_NOT_FOUND', `VM ${vmId} does not exist in region ${region}`);
   const vm = await context.hypervisor(region).vmConfig(seen, context.readOptions);
   await (kind === 'adopt' ? adopt : forget)(context, intent, vm);
   context.state.unmanaged.delete(`${region}/${vmId}`);
+  return DONE;
 }
 
 async function forget(context: ReconcileContext, intent: VmIntent, vm: VmConfig): Promise<void> {
@@ -216,13 +230,6 @@ function write(
 ): Promise<void> {
   const options = { digest: vm.digest, tags, ...context.writeOptions() };
   return context.hypervisor(region).setDescription(vm, description, options);
-}
-
-function requireSeen({ vmId, digest }: VmConfig, intent: VmIntent): void {
-  if (digest === intent.digest) return;
-  throw new Conflict('VM_CHANGED', `VM ${vmId} was changed after it was shown`, {
-    hint: 'Run the command again.',
-  });
 }
 
 function ownerIn({ settings }: ReconcileContext, region: string) {

@@ -3,7 +3,7 @@
 // each step, with a configuration that was just read and is ours.
 import type { Marker } from '../../model/marker.ts';
 import { TaskFailed } from '../../ports/errors.ts';
-import type { TaskRef, VmConfig } from '../../ports/hypervisor.ts';
+import type { TaskRef, VmConfig, VmRef, VmState } from '../../ports/hypervisor.ts';
 import { type ReconcileResult, requeue } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
@@ -23,7 +23,7 @@ export async function removeOrphanedVm(
   const hypervisor = context.hypervisor(region);
   const { vmId, host } = config;
   const key = `${region}/${vmId}`;
-  if (await isTaskRunning(context, region, key)) return requeue(POLL_MS, 'a task is running');
+  if (await isTaskRunning(context, region, vmId)) return requeue(POLL_MS, 'a task is running');
   await context.recordOnce(`orphan ${key}`, {
     kind: 'saw',
     subject: { region, host },
@@ -38,20 +38,30 @@ export async function removeOrphanedVm(
     await hypervisor.removeProtection(config, { digest, ...context.writeOptions() });
     return requeue(0, 'its protection was removed');
   }
+  return stopOrDestroy(context, region, { ...config, power });
+}
+
+export async function stopOrDestroy(
+  context: ReconcileContext,
+  region: string,
+  { power, ...vm }: VmRef & Pick<VmState, 'power'>,
+): Promise<ReconcileResult> {
+  const hypervisor = context.hypervisor(region);
   const task =
     power === 'running'
-      ? await hypervisor.stopVm(config, context.writeOptions())
-      : await hypervisor.destroyVm(config, context.writeOptions());
-  if (task !== undefined) context.state.orphanTasks.set(key, task);
+      ? await hypervisor.stopVm(vm, context.writeOptions())
+      : await hypervisor.destroyVm(vm, context.writeOptions());
+  if (task !== undefined) context.state.orphanTasks.set(`${region}/${vm.vmId}`, task);
   return requeue(POLL_MS, 'a task was started');
 }
 
 /** Throws the failure of a task that has ended. */
-async function isTaskRunning(
+export async function isTaskRunning(
   context: ReconcileContext,
   region: string,
-  key: string,
+  vmId: number,
 ): Promise<boolean> {
+  const key = `${region}/${vmId}`;
   const task: TaskRef | undefined = context.state.orphanTasks.get(key);
   if (task === undefined) return false;
   const status = await context.hypervisor(region).task(task, context.readOptions);
