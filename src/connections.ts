@@ -119,8 +119,14 @@ async function readTls(tls: RegionConfig['tls']): Promise<TransportTls> {
 }
 
 export async function inspectProxmox(region: RegionConfig, cluster: Config['cluster']) {
-  const { createProxmoxInspector } = await import('./proxmox/index.ts');
-  const { name, endpoints, login, tls, requestTimeoutMs } = region;
+  const { createProxmoxInspector, createProxmoxInspectorOverSsh } = await import(
+    './proxmox/index.ts'
+  );
+  const { name, endpoints, login, tls, requestTimeoutMs, transport } = region;
+  if (transport.kind === 'ssh') {
+    // Without questions: the report has the fingerprint of an unknown host.
+    return createProxmoxInspectorOverSsh(await openSshHosts(region, transport, { cluster }));
+  }
   if (login.kind === 'none') throw noCredentials(region);
   return createProxmoxInspector({
     region: name,
@@ -176,42 +182,53 @@ type SshTransport = Extract<RegionConfig['transport'], { kind: 'ssh' }>;
 
 async function connectProxmoxOverSsh(
   region: RegionConfig,
-  { hosts, user, login, trust }: SshTransport,
+  transport: SshTransport,
   { fence, cluster, meters }: ConnectOptions,
 ) {
-  const [{ createProxmoxOverSsh }, ssh, telemetry] = await Promise.all([
+  const [{ createProxmoxOverSsh }, telemetry] = await Promise.all([
     import('./proxmox/index.ts'),
-    import('./ssh/index.ts'),
     import('./telemetry/index.ts'),
   ]);
-  const metered = (transport: Transport) =>
+  const metered = (direct: Transport) =>
     meters === undefined
-      ? transport
-      : telemetry.meteredTransport(transport, { region: region.name, meters, clock: systemClock });
+      ? direct
+      : telemetry.meteredTransport(direct, { region: region.name, meters, clock: systemClock });
+  const hypervisor = createProxmoxOverSsh({
+    ...(await openSshHosts(region, transport, { cluster, ask: terminalQuestion() })),
+    wrap: (pvesh) => metered(fencedTransport(pvesh, fence)),
+  });
+  return { hypervisor, warnings: [] };
+}
+
+/** Connects at the first command. */
+async function openSshHosts(
+  region: RegionConfig,
+  { hosts, user, login, trust }: SshTransport,
+  { cluster, ask }: Pick<ConnectOptions, 'cluster'> & { ask?: ReturnType<typeof terminalQuestion> },
+) {
+  const ssh = await import('./ssh/index.ts');
   const target = {
     user,
     login: ssh.chooseLogin(sshKeyFile(login, cluster), process.env['SSH_AUTH_SOCK']),
     trust:
       trust.kind === 'fingerprints'
         ? trust
-        : ssh.trustKnownHosts(trust.path, { ...systemFiles, ask: terminalQuestion() }),
+        : ssh.trustKnownHosts(trust.path, { ...systemFiles, ask }),
     openSocket,
     clock: systemClock,
     unreachable: 'PVE_UNREACHABLE',
   } as const;
-  const hypervisor = createProxmoxOverSsh({
+  return {
     region: region.name,
     hosts: hosts.map(({ hostname, port }) => ({
       hostname,
       port,
       shell: ssh.openSshShell({ host: hostname, port, ...target }),
     })),
-    wrap: (transport) => metered(fencedTransport(transport, fence)),
     clock: systemClock,
     random: systemRandom,
     limits: { requestTimeoutMs: region.requestTimeoutMs },
-  });
-  return { hypervisor, warnings: [] };
+  };
 }
 
 /** The agent if no key file is configured. */

@@ -8,6 +8,7 @@ export const CHECK_NAMES = [
   'checksum-list',
   'endpoint',
   'tls',
+  'host-key',
   'login',
   'version',
   'token',

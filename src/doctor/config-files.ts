@@ -47,11 +47,11 @@ function describe(source: SecretSource): string {
 function listSecrets({ regions, join, pools }: Config): readonly NamedSecret[] {
   const logins = Object.values(regions).flatMap(({ name, login, transport }) => {
     const prefix = `proxmox.${name}`;
-    const sources: (readonly [string, SecretSource | string | undefined])[] = [
+    const sources: NamedSource[] = [
       [`${prefix}.token.id`, login.kind === 'token' ? login.id : undefined],
       [`${prefix}.token`, login.kind === 'token' ? login.secret : undefined],
       [`${prefix}.password`, login.kind === 'password' ? login.password : undefined],
-      [`${prefix}.transport.ssh.passphrase`, sshPassphrase(transport)],
+      ...sshSecrets(prefix, transport),
     ];
     return sources;
   });
@@ -65,8 +65,18 @@ function listSecrets({ regions, join, pools }: Config): readonly NamedSecret[] {
   );
 }
 
-function sshPassphrase(transport: Config['regions'][string]['transport']) {
-  return transport.kind === 'ssh' ? transport.login.passphrase : undefined;
+type NamedSource = readonly [string, SecretSource | string | undefined];
+
+function sshSecrets(
+  prefix: string,
+  transport: Config['regions'][string]['transport'],
+): readonly NamedSource[] {
+  if (transport.kind === 'rest' || transport.login.kind === 'agent') return [];
+  const { path, passphrase } = transport.login;
+  return [
+    [`${prefix}.transport.ssh.privateKeyFile`, { kind: 'file', path }],
+    [`${prefix}.transport.ssh.passphrase`, passphrase],
+  ];
 }
 
 interface NamedFile {

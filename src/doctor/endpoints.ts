@@ -1,50 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each endpoint of a region: whether it answers, whether its certificate is trusted, which version it has.
-import { PvescalerError } from '../ports/errors.ts';
+// Each endpoint of a region: whether it answers, whether its certificate or host key is trusted, which version it has.
+import type { ErrorCode } from '../ports/error-codes.ts';
+import type { PvescalerError } from '../ports/errors.ts';
 import { type Check, failure, failureOf, type Outcome, ok, skipped, warning } from './check.ts';
-import type { RegionReader } from './region-reader.ts';
+import type { EndpointAnswer as Answer, RegionReader } from './region-reader.ts';
 
 const OLDEST = { major: 8, minor: 0 };
 /** The first release that imports disk images through the API. */
 const FIRST_WITH_IMPORT = { major: 8, minor: 4 };
 const NEWEST_MAJOR = 9;
 
-/** What an endpoint answered: its version, or why not. */
-type Answer = { readonly version: string } | { readonly error: PvescalerError };
-
 export function endpointChecks(reader: RegionReader): readonly Check[] {
   const { group, region } = reader;
-  if (region.transport.kind === 'ssh') return [];
-  return region.endpoints.flatMap((origin) => {
-    let answer: Promise<Answer> | undefined;
-    const ask = (signal: AbortSignal) => (answer ??= askEndpoint(reader, origin, signal));
+  return reader.origins.flatMap((origin) => {
     const check = (name: Check['name'], judge: (answer: Answer) => Outcome): Check => ({
       name,
       group,
-      subject: origin,
-      run: async (signal) => judge(await ask(signal)),
+      subject: origin.replace(/^ssh:\/\/|(?<=^ssh:.*):22$/g, ''),
+      run: async () => judge(await reader.endpoint(origin)),
     });
-    return [
-      check('endpoint', judgeReachability),
-      check('tls', (one) => judgeTls(reader, one)),
-      check('login', (one) => judgeLogin(one)),
-      check('version', (one) => judgeVersion(reader, one)),
-    ];
+    return region.transport.kind === 'ssh'
+      ? sshChecks(reader, check)
+      : [
+          check('endpoint', judgeReachability),
+          check('tls', (one) => judgeTls(reader, one)),
+          check('login', (one) => judgeLogin(one)),
+          check('version', (one) => judgeVersion(reader, one)),
+        ];
   });
-}
-
-async function askEndpoint(
-  reader: RegionReader,
-  origin: string,
-  signal: AbortSignal,
-): Promise<Answer> {
-  try {
-    const inspector = await reader.inspector();
-    return { version: await inspector.endpointVersion(origin, { signal }) };
-  } catch (error) {
-    if (error instanceof PvescalerError) return { error };
-    throw error;
-  }
 }
 
 /** Errors that say nothing about the network, because no request was sent. */
@@ -94,6 +77,45 @@ function judgeLogin(answer: Answer): Outcome {
     isLocal(error)
     ? failureOf(error)
     : skipped('there is no answer');
+}
+
+/** A connection fails at one of these, in this order; later ones are skipped then. */
+const SSH_STEPS: readonly (readonly [Check['name'], readonly ErrorCode[]])[] = [
+  ['host-key', ['SSH_HOST_KEY_NOT_TRUSTED', 'CONFIG_UNREADABLE']],
+  ['login', ['SSH_LOGIN_REFUSED', 'SECRET_UNREADABLE']],
+];
+
+function sshChecks(
+  reader: RegionReader,
+  check: (name: Check['name'], judge: (answer: Answer) => Outcome) => Check,
+): readonly Check[] {
+  const failedStep = (answer: Answer): Check['name'] | undefined => {
+    if (!('error' in answer)) return undefined;
+    const { code, class: kind } = answer.error;
+    if (kind === 'Unreachable' || kind === 'TimedOut') return 'endpoint';
+    return SSH_STEPS.find(([, codes]) => codes.includes(code))?.[0] ?? 'version';
+  };
+  const names = ['endpoint', 'host-key', 'login', 'version'] as const;
+  return names.map((name, index) =>
+    check(name, (answer) => {
+      const failed = failedStep(answer);
+      if ('error' in answer && failed === name) return failureOf(answer.error);
+      if (failed !== undefined && names.some((one, at) => one === failed && at < index)) {
+        return skipped(`the check ${failed} failed`);
+      }
+      return name === 'version' ? judgeVersion(reader, answer) : ok(describeSsh(reader, name));
+    }),
+  );
+}
+
+function describeSsh({ region }: RegionReader, name: 'endpoint' | 'host-key' | 'login'): string {
+  const { transport } = region;
+  if (name === 'endpoint' || transport.kind === 'rest') return 'answers';
+  const { login, trust, user } = transport;
+  if (name === 'login') {
+    return `${user} with ${login.kind === 'key' ? `the key ${login.path}` : 'the SSH agent'}`;
+  }
+  return trust.kind === 'fingerprints' ? 'is one of hostKeys' : `is in ${trust.path}`;
 }
 
 function judgeVersion(reader: RegionReader, answer: Answer): Outcome {

@@ -8,7 +8,7 @@ import { clusterAutoscalerCheck } from './cluster-autoscaler.ts';
 import { fileChecks, secretChecks } from './config-files.ts';
 import type { DoctorContext } from './context.ts';
 import { endpointChecks } from './endpoints.ts';
-import { clockCheck, hostsChecks, offlineOutcome } from './hosts.ts';
+import { clockCheck, hostsChecks } from './hosts.ts';
 import { addressChecks, vmIdCheck } from './ids-and-addresses.ts';
 import { joinChecks } from './join.ts';
 import {
@@ -84,7 +84,6 @@ function regionSources(
   region: Config['regions'][string],
 ): readonly Source[] {
   const { context, config, signal, scope } = examination;
-  if (region.transport.kind === 'ssh') return [[skippedRegion(region.name, OVER_SSH)]];
   if (scope === 'proxmox' && isInKubernetes(region))
     return [[skippedRegion(region.name, LOGIN_IN_KUBERNETES)]];
   const now = () => context.clock.now();
@@ -97,9 +96,11 @@ function regionSources(
   return [
     [
       ...endpointChecks(reader),
-      tokenCheck(reader, now),
       ...hostsChecks(reader),
-      ...privilegeChecks(reader),
+      // Over SSH, commands run as root, who has every privilege; the check `login` reports another user.
+      ...(region.transport.kind === 'rest'
+        ? [tokenCheck(reader, now), ...privilegeChecks(reader)]
+        : []),
       seedStorageCheck(reader),
       vmIdCheck(reader),
       ...addressChecks(reader, now),
@@ -118,7 +119,6 @@ async function openRegion(
 }
 
 const LOGIN_IN_KUBERNETES = 'its login is in a Secret of Kubernetes; run pvescaler doctor';
-const OVER_SSH = 'it is reached over SSH; only regions with an API login are examined';
 
 function skippedRegion(region: string, detail: string): Check {
   return {
@@ -128,7 +128,10 @@ function skippedRegion(region: string, detail: string): Check {
   };
 }
 
-function isInKubernetes({ login }: Config['regions'][string]): boolean {
+function isInKubernetes({ login, transport }: Config['regions'][string]): boolean {
+  if (transport.kind === 'ssh') {
+    return transport.login.kind === 'key' && transport.login.passphrase?.kind === 'kubernetes';
+  }
   if (login.kind === 'none') return false;
   const source = login.kind === 'token' ? login.secret : login.password;
   return source.kind === 'kubernetes';
@@ -138,6 +141,7 @@ function isInKubernetes({ login }: Config['regions'][string]): boolean {
 async function listHostChecks(reader: RegionReader, now: () => number): Promise<readonly Check[]> {
   const view = await reader.view().catch(() => undefined);
   if (view === undefined) return [];
+  const connected = await reader.connectedHosts();
   return reader.usableHosts(view).flatMap((host) => {
     const group = `${reader.group}, host ${host.name}`;
     const checks = [
@@ -147,10 +151,12 @@ async function listHostChecks(reader: RegionReader, now: () => number): Promise<
       ...imageChecks(reader, host.name, group),
       ...templateChecks(reader, { host, view, group }),
     ];
-    if (host.online) return checks;
+    const isConnected = connected?.includes(host.name) !== false;
+    if (host.online && isConnected) return checks;
+    const reason = host.online ? 'is not reached over SSH' : 'is offline';
     return checks.map((check) => ({
       ...check,
-      run: () => Promise.resolve(offlineOutcome(host.name)),
+      run: () => Promise.resolve(skipped(`${host.name} ${reason}`)),
     }));
   });
 }

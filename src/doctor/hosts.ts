@@ -3,6 +3,7 @@
 import { formatCount } from '../model/format-text.ts';
 import type { ErrorCode } from '../ports/error-codes.ts';
 import { PvescalerError } from '../ports/errors.ts';
+import type { RegionView } from '../ports/hypervisor.ts';
 import { type Check, failure, type Outcome, ok, skipped, warning } from './check.ts';
 import type { RegionReader } from './region-reader.ts';
 
@@ -26,7 +27,16 @@ export function hostsChecks(reader: RegionReader): readonly Check[] {
         }
       },
     },
-    { name: 'hosts', group, run: () => reader.withView((view) => judgeHosts(reader, view.hosts)) },
+    {
+      name: 'hosts',
+      group,
+      run: () =>
+        reader.withView(async (view) => {
+          const outcome = judgeHosts(reader, view.hosts);
+          if (outcome.status === 'failure') return outcome;
+          return judgeSshHosts(reader, view, await reader.connectedHosts()) ?? outcome;
+        }),
+    },
   ];
 }
 
@@ -38,9 +48,44 @@ const ENDPOINT_ERRORS: readonly ErrorCode[] = [
   'CONFIG_UNREADABLE',
 ];
 
+const SSH_ERRORS: readonly ErrorCode[] = [
+  ...ENDPOINT_ERRORS,
+  'SSH_HOST_KEY_NOT_TRUSTED',
+  'SSH_LOGIN_REFUSED',
+  'CONFIG_INVALID',
+];
+
 function isReportedByEndpoints({ region }: RegionReader, error: unknown): boolean {
-  if (region.transport.kind !== 'rest' || !(error instanceof PvescalerError)) return false;
-  return ENDPOINT_ERRORS.includes(error.code);
+  if (!(error instanceof PvescalerError)) return false;
+  return (region.transport.kind === 'rest' ? ENDPOINT_ERRORS : SSH_ERRORS).includes(error.code);
+}
+
+/** Commands for a host run on the host itself, so each must be configured. */
+function judgeSshHosts(
+  reader: RegionReader,
+  view: RegionView,
+  connected: readonly string[] | undefined,
+): Outcome | undefined {
+  if (connected === undefined) return undefined;
+  const key = `proxmox.${reader.region.name}.transport.ssh.hosts`;
+  const names = view.hosts.map(({ name }) => name);
+  const foreign = connected.filter((name) => !names.includes(name));
+  if (foreign.length > 0) {
+    return failure(
+      `${foreign.join(', ')} in transport.ssh.hosts is not in the cluster of ${names.join(', ')}`,
+      `Remove it from ${key}; hosts of another cluster, and single hosts, are regions of their own.`,
+    );
+  }
+  const missing = reader
+    .usableHosts(view)
+    .filter(({ name, online }) => online && !connected.includes(name))
+    .map(({ name }) => name);
+  // One that does not answer is reported as an endpoint, and may be the missing one.
+  if (missing.length === 0 || connected.length < reader.origins.length) return undefined;
+  return failure(
+    `no address in transport.ssh.hosts is that of ${missing.join(', ')}: nothing can run there`,
+    `Add it to ${key}, or deny it in hosts.deny.`,
+  );
 }
 
 function judgeHosts(
@@ -102,9 +147,4 @@ export function clockCheck(
       return (skewMs < SKEW_FAILURE_MS ? warning : failure)(cause, fix);
     },
   };
-}
-
-/** A check of a host that is offline. */
-export function offlineOutcome(host: string): Outcome {
-  return skipped(`${host} is offline`);
 }

@@ -2,9 +2,13 @@
 // One region of the config and what several checks read of it, once.
 import type { Config, PoolConfig, RegionConfig } from '../config/index.ts';
 import type { Host } from '../model/host.ts';
+import { PvescalerError } from '../ports/errors.ts';
 import type { RegionView } from '../ports/hypervisor.ts';
-import type { RegionInspector } from '../ports/inspection.ts';
+import type { EndpointInfo, RegionInspector } from '../ports/inspection.ts';
 import { type Outcome, skipped } from './check.ts';
+
+/** What an endpoint answered, or why not. */
+export type EndpointAnswer = EndpointInfo | { readonly error: PvescalerError };
 
 export class RegionReader {
   readonly config: Config;
@@ -12,6 +16,7 @@ export class RegionReader {
   readonly group: string;
   readonly #inspector: Promise<RegionInspector>;
   readonly #signal: AbortSignal;
+  readonly #answers = new Map<string, Promise<EndpointAnswer>>();
   #view: Promise<RegionView> | undefined;
 
   constructor(options: {
@@ -31,6 +36,36 @@ export class RegionReader {
 
   inspector(): Promise<RegionInspector> {
     return this.#inspector;
+  }
+
+  /** URLs of the API, or `ssh://host:port`. */
+  get origins(): readonly string[] {
+    const { transport, endpoints } = this.region;
+    return transport.kind === 'rest' ? endpoints : transport.hosts.map(formatSshOrigin);
+  }
+
+  /** Asked once, by itself. */
+  endpoint(origin: string): Promise<EndpointAnswer> {
+    const known = this.#answers.get(origin) ?? this.#askEndpoint(origin);
+    this.#answers.set(origin, known);
+    return known;
+  }
+
+  async #askEndpoint(origin: string): Promise<EndpointAnswer> {
+    try {
+      const inspector = await this.#inspector;
+      return await inspector.endpoint(origin, { signal: this.#signal });
+    } catch (error) {
+      if (error instanceof PvescalerError) return { error };
+      throw error;
+    }
+  }
+
+  /** Hosts that answered over SSH; undefined with the API, where any endpoint answers for all hosts. */
+  async connectedHosts(): Promise<readonly string[] | undefined> {
+    if (this.region.transport.kind === 'rest') return undefined;
+    const answers = await Promise.all(this.origins.map((origin) => this.endpoint(origin)));
+    return answers.flatMap((one) => ('error' in one || one.host === undefined ? [] : [one.host]));
   }
 
   view(): Promise<RegionView> {
@@ -73,6 +108,10 @@ export class RegionReader {
     const pools = host === undefined ? this.pools : this.poolsOn(host);
     return pools.some(({ from }) => from.kind === 'image');
   }
+}
+
+function formatSshOrigin({ hostname, port }: { readonly hostname: string; readonly port: number }) {
+  return `ssh://${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`;
 }
 
 export function unique<T>(items: readonly T[]): readonly T[] {

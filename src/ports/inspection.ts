@@ -23,13 +23,20 @@ export interface UrlInfo {
   readonly bytes: number | undefined;
 }
 
+export interface EndpointInfo {
+  /** Of Proxmox VE. */
+  readonly version: string;
+  /** The host that answers, over SSH; the API of a host answers for all of them. */
+  readonly host: string | undefined;
+}
+
 /** One region, read without retries that would hide a failing endpoint. */
 export interface RegionInspector {
   readonly hypervisor: Hypervisor;
-  /** `user@realm!name` of a token, `user@realm` otherwise. */
+  /** `user@realm!name` of a token, `user@realm` otherwise; `root@pam` over SSH. */
   readonly account: string;
-  /** The version, read through this endpoint only. */
-  endpointVersion(origin: string, options: CallOptions): Promise<string>;
+  /** Read through this endpoint only: `https://host:8006` or `ssh://host:22`. */
+  endpoint(origin: string, options: CallOptions): Promise<EndpointInfo>;
   /** Undefined if the login is no token, or a token without User.Modify, which may not read itself. */
   token(options: CallOptions): Promise<TokenInfo | undefined>;
   /** The host's wall clock, in whole seconds. */

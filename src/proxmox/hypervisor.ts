@@ -29,16 +29,24 @@ export interface ProxmoxOverSshOptions
 
 /** The same over `pvesh` and `qm` on the hosts, as root. */
 export function createProxmoxOverSsh(options: ProxmoxOverSshOptions): Hypervisor {
+  return createProxmoxHypervisor(overSsh(options).settings);
+}
+
+export function overSsh(options: ProxmoxOverSshOptions): {
+  readonly settings: ProxmoxOptions;
+  readonly pvesh: PveshTransport;
+} {
   const { hosts, wrap = (transport) => transport, random } = options;
   const pvesh = new PveshTransport(hosts);
-  return createProxmoxHypervisor({
+  const settings: ProxmoxOptions = {
     ...options,
     endpoints: hosts.map(formatEndpoint),
     credentials: { kind: 'transport', user: 'root@pam' },
     transport: wrap(pvesh),
     stageFile: (file, { signal }) =>
       pvesh.stageFile(file, { timeoutMs: STAGE_TIMEOUT_MS, signal, random }),
-  });
+  };
+  return { settings, pvesh };
 }
 
 /** A seed has well under a megabyte. */

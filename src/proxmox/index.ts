@@ -7,6 +7,6 @@ export {
   createProxmoxOverSsh,
   type ProxmoxOptions,
 } from './hypervisor.ts';
-export { createProxmoxInspector } from './inspector.ts';
+export { createProxmoxInspector, createProxmoxInspectorOverSsh } from './inspector.ts';
 export type { Credentials } from './session.ts';
 export { TaskFollower } from './tasks.ts';

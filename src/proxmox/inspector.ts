@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PvescalerError } from '../ports/errors.ts';
 import type { CallOptions } from '../ports/hypervisor.ts';
-import type { BridgeInfo, RegionInspector, TokenInfo } from '../ports/inspection.ts';
+import type { BridgeInfo, EndpointInfo, RegionInspector, TokenInfo } from '../ports/inspection.ts';
 import { ApiClient } from './api-client.ts';
-import { createProxmoxHypervisor, type ProxmoxOptions } from './hypervisor.ts';
+import {
+  createProxmoxHypervisor,
+  overSsh,
+  type ProxmoxOptions,
+  type ProxmoxOverSshOptions,
+} from './hypervisor.ts';
 import { asBoolean, asNumber, asObject, asObjects, asText, encodeSegment } from './wire-values.ts';
 
 /** One more attempt, in case another endpoint answers. */
@@ -18,7 +23,10 @@ export function createProxmoxInspector(options: ProxmoxOptions): RegionInspector
   return {
     hypervisor,
     account: credentials.kind === 'token' ? credentials.id : credentials.user,
-    endpointVersion: (origin, call) => readEndpointVersion(options, origin, call),
+    endpoint: async (origin, call) => ({
+      version: await readEndpointVersion(options, origin, call),
+      host: undefined,
+    }),
     token: (call) =>
       credentials.kind === 'token'
         ? readToken(api, credentials.id, call)
@@ -39,6 +47,20 @@ export function createProxmoxInspector(options: ProxmoxOptions): RegionInspector
     close: () => hypervisor.close(),
   };
 }
+
+/** The same over `pvesh` on the hosts. */
+export function createProxmoxInspectorOverSsh(options: ProxmoxOverSshOptions): RegionInspector {
+  const { settings, pvesh } = overSsh(options);
+  const inspector = createProxmoxInspector(settings);
+  const endpoint = async (origin: string, call: CallOptions): Promise<EndpointInfo> => {
+    const version = await readEndpointVersion(settings, origin, call);
+    const limits = { timeoutMs: NODE_NAME_TIMEOUT_MS, signal: call.signal };
+    return { version, host: await pvesh.nodeName(origin, limits) };
+  };
+  return { ...inspector, endpoint };
+}
+
+const NODE_NAME_TIMEOUT_MS = 15_000;
 
 async function readEndpointVersion(
   options: ProxmoxOptions,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CLI with `transport: ssh`, on the SSH servers of the simulator: processes and sockets, as a user runs them.
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { aLab, type SimulatedSshHost } from '../support/lab.ts';
@@ -30,6 +30,23 @@ describe('transport ssh', () => {
     const seeds = await request('GET', '/nodes/pve1/storage/seeds/content');
     expect(seeds.data).toEqual([]);
   }, 180_000);
+
+  it('is examined by doctor, which prints the fingerprint of an unknown host', async () => {
+    const fine = await aLab({ ssh: pinned });
+    const { exitCode, out } = fine.run('doctor', '--all');
+    expect(out).toMatch(/\n {2}ok {7}host-key 127\.0\.0\.1:\d+: is one of hostKeys\n/);
+    expect(out).toMatch(/\nregion lab, host pve2\n {2}ok /);
+    expect([out.split('\n').at(-2), exitCode]).toEqual([
+      expect.stringMatching(/^\d+ checks, 0 failed, 0 with warnings$/),
+      0,
+    ]);
+    const folder = aFolder();
+    const unknown = await aLab({ ssh: () => `knownHosts: ${folder}/known_hosts` });
+    const refused = unknown.run('config', 'validate', '--online');
+    expect(refused.exitCode).toBe(2);
+    for (const { fingerprint } of unknown.sshHosts) expect(refused.out).toContain(fingerprint);
+    expect(existsSync(join(folder, 'known_hosts'))).toBe(false);
+  }, 120_000);
 
   it('refuses an unknown host without a terminal, with its fingerprint and what to do', async () => {
     const folder = aFolder();

@@ -8,6 +8,7 @@ import {
   type Changes,
   CLOSED_ENDPOINT,
   examineInstallation,
+  serveOtherCluster,
 } from './installation.ts';
 
 interface FailingFixture extends Changes {
@@ -80,6 +81,15 @@ const FAILING: Readonly<Record<CheckName, FailingFixture>> = {
     config: ({ proxmox }) => (proxmox.lab.tls.fingerprints = []),
     cause: /the certificate of 127\.0\.0\.1:\d+ is not trusted/,
     fix: /proxmox\.lab\.tls:\nfingerprints: \["([0-9A-F]{2}:){31}[0-9A-F]{2}"\]$/,
+  },
+  'host-key': {
+    ssh: (draft) => {
+      draft.hostKeys = [];
+      draft.knownHosts = '/keys/known_hosts';
+    },
+    cause:
+      /127\.0\.0\.1\]:\d+ presents the host key ssh-ed25519 SHA256:\S+, and \/keys\/known_hosts/,
+    fix: /ssh-keyscan -p \d+ 127\.0\.0\.1 >> \/keys\/known_hosts/,
   },
   login: {
     environment: { TOKEN_SECRET: 'wrong' },
@@ -239,6 +249,32 @@ const FAILING: Readonly<Record<CheckName, FailingFixture>> = {
   },
 };
 
+const OTHER_KEY = `SHA256:${'A'.repeat(43)}`;
+
+/** What differs over SSH. */
+const FAILING_OVER_SSH: Partial<Record<CheckName, FailingFixture>> = {
+  endpoint: {
+    ssh: (draft) => void (draft.hosts = [...draft.hosts, '127.0.0.1:1']),
+    cause: /127\.0\.0\.1:1 cannot be reached over SSH/,
+    fix: /sshd runs on it, and that port 1 is open/,
+  },
+  login: {
+    ssh: (draft) => void (draft.user = 'admin'),
+    cause: /pvesh and qm must run as root/,
+    fix: /Set transport\.ssh\.user to root/,
+  },
+  hosts: {
+    ssh: (draft) => void (draft.hosts = draft.hosts.slice(0, 1)),
+    cause: /no address in transport\.ssh\.hosts is that of pve2/,
+    fix: /Add it to proxmox\.lab\.transport\.ssh\.hosts/,
+  },
+};
+
+const REGION_CHECKS = CHECK_NAMES.slice(
+  CHECK_NAMES.indexOf('endpoint'),
+  CHECK_NAMES.indexOf('api-server'),
+).filter((name) => !['tls', 'token', 'privileges'].includes(name));
+
 function find(results: readonly CheckResult[], name: CheckName): readonly CheckResult[] {
   return results.filter((result) => result.name === name);
 }
@@ -247,7 +283,10 @@ describe('examine', () => {
   it('finds every check ok in an installation without problems', async () => {
     const results = await examineInstallation({ usesSockets: true });
     expect(results.filter(({ status }) => status !== 'ok')).toEqual([]);
-    expect(new Set(results.map(({ name }) => name))).toEqual(new Set(CHECK_NAMES));
+    const overSsh = await examineInstallation({ ssh: () => undefined });
+    expect(overSsh.filter(({ status }) => status !== 'ok')).toEqual([]);
+    const names = [...results, ...overSsh].map(({ name }) => name);
+    expect(new Set(names)).toEqual(new Set(CHECK_NAMES));
   });
 
   it.each(CHECK_NAMES)('reports what is wrong in the check %s, and how to fix it', async (name) => {
@@ -260,6 +299,57 @@ describe('examine', () => {
         fix: expect.stringMatching(fix) as unknown,
       }),
     );
+  });
+
+  it.each(REGION_CHECKS)('reports what is wrong in the check %s over SSH too', async (name) => {
+    const fixture = FAILING_OVER_SSH[name] ?? FAILING[name];
+    const { status = 'failure', cause, fix, ...changes } = fixture;
+    const results = await examineInstallation({ ssh: () => undefined, ...changes });
+    expect(find(results, name)).toContainEqual(
+      expect.objectContaining({
+        status,
+        cause: expect.stringMatching(cause) as unknown,
+        fix: expect.stringMatching(fix) as unknown,
+      }),
+    );
+  });
+
+  it('reports a connection over SSH that fails once, and skips what depends on it', async () => {
+    const results = await examineInstallation({
+      ssh: (draft) => void (draft.hostKeys = [OTHER_KEY]),
+    });
+    const region = results.filter(({ group }) => group.startsWith('region lab'));
+    const failed = region.filter(({ status }) => status !== 'ok' && status !== 'skipped');
+    expect(failed.map(({ name }) => name)).toEqual(['host-key', 'host-key']);
+    expect(find(results, 'endpoint').map(({ status }) => status)).toEqual(['ok', 'ok']);
+    expect(find(results, 'login')).toMatchObject([
+      { status: 'skipped', detail: 'the check host-key failed' },
+      { status: 'skipped' },
+    ]);
+  });
+
+  it('skips the checks of a host that SSH does not reach', async () => {
+    const results = await examineInstallation({
+      ssh: (draft) => void (draft.hosts = [draft.hosts[0] ?? '', '127.0.0.1:1']),
+    });
+    const onHost = results.filter(({ group }) => group === 'region lab, host pve2');
+    expect(onHost.length).toBeGreaterThan(0);
+    expect(new Set(onHost.map(({ status }) => status))).toEqual(new Set(['skipped']));
+    expect(find(results, 'endpoint').map(({ status }) => status)).toEqual(['ok', 'failure']);
+    expect(find(results, 'hosts')).toMatchObject([{ status: 'ok' }]);
+  });
+
+  it('reports a host of another cluster in transport.ssh.hosts', async () => {
+    const results = await examineInstallation({
+      ssh: async (draft) => {
+        const other = await serveOtherCluster('pve9');
+        draft.hosts = [...draft.hosts, ...other.hosts];
+        draft.hostKeys = [...(draft.hostKeys ?? []), ...(other.hostKeys ?? [])];
+      },
+    });
+    expect(find(results, 'hosts')).toMatchObject([
+      { cause: 'pve9 in transport.ssh.hosts is not in the cluster of pve1, pve2' },
+    ]);
   });
 
   it('names the privileges of 8.4 there', async () => {

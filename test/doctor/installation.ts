@@ -4,13 +4,13 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { type Config, loadConfig } from '../../src/config/index.ts';
+import { type Config, loadConfig, type RegionConfig } from '../../src/config/index.ts';
 import { type CheckResult, type DoctorAdapters, examine } from '../../src/doctor/index.ts';
 import { openClusterInspector } from '../../src/kubernetes/index.ts';
 import { InvalidConfig } from '../../src/ports/errors.ts';
 import { ScriptedTransport } from '../../src/ports/fakes/scripted-transport.ts';
 import type { Transport } from '../../src/ports/transport.ts';
-import { createProxmoxInspector } from '../../src/proxmox/index.ts';
+import { createProxmoxInspector, createProxmoxInspectorOverSsh } from '../../src/proxmox/index.ts';
 import {
   createAuthority,
   KubernetesSim,
@@ -22,9 +22,13 @@ import {
   makeCertificate,
   type ProxmoxSim,
   serveProxmoxSim,
+  serveSsh,
 } from '../../src/sim/proxmox/index.ts';
+import { createSshKey } from '../../src/sim/ssh/ssh-server.ts';
+import { openSshShell, trustKnownHosts } from '../../src/ssh/index.ts';
 import {
   openHttpTransport,
+  openSocket,
   systemClock,
   systemRandom,
   type TransportTls,
@@ -72,7 +76,8 @@ const CLUSTER: ClusterDescription = {
 };
 
 /** The config as plain JSON; a test changes what it likes. */
-function baseConfig(endpoints: readonly string[], server: string, kubeconfig: string) {
+function baseConfig({ endpoints, kubernetes }: Connections, kubeconfig: string) {
+  const { url: server } = kubernetes;
   return {
     apiVersion: 'pvescaler.dev/v1alpha1',
     mode: 'externalgrpc',
@@ -114,6 +119,20 @@ function baseConfig(endpoints: readonly string[], server: string, kubeconfig: st
   };
 }
 
+function overSsh({ proxmox, ...draft }: ConfigDraft, ssh: SshDraft) {
+  const { endpoints: _, tls: __, token: ___, ...lab } = proxmox.lab;
+  return { ...draft, proxmox: { lab: { ...lab, transport: { ssh } } } };
+}
+
+/** As under `transport.ssh`. */
+interface SshDraft {
+  hosts: readonly string[];
+  user: string;
+  privateKeyFile: string;
+  hostKeys?: readonly string[];
+  knownHosts?: string;
+}
+
 export type ConfigDraft = ReturnType<typeof baseConfig>;
 
 export interface Changes {
@@ -130,6 +149,8 @@ export interface Changes {
   readonly scope?: 'all' | 'proxmox';
   /** Over TLS on loopback. */
   readonly usesSockets?: boolean;
+  /** Over SSH on loopback, with the changes of what the config has for it. */
+  readonly ssh?: (draft: SshDraft) => void | Promise<void>;
 }
 
 export const AUTOSCALER_ARGS = [
@@ -139,8 +160,13 @@ export const AUTOSCALER_ARGS = [
   '--node-info-cache-expire-time=1h',
 ];
 
+const SSH_KEY_PATH = '/keys/ssh';
+const SSH_KEY = createSshKey('doctor');
+
 /** How the installation reaches its servers. */
 interface Connections {
+  /** What the config has under `transport.ssh`. */
+  readonly ssh?: SshDraft;
   readonly endpoints: readonly string[];
   readonly kubernetes: {
     readonly url: string;
@@ -153,10 +179,10 @@ interface Connections {
 
 export async function examineInstallation(changes: Changes = {}): Promise<readonly CheckResult[]> {
   const connections = await (changes.usesSockets === true ? serve(changes) : connect(changes));
-  const { endpoints, kubernetes } = connections;
+  const { kubernetes } = connections;
   const path = join(aFolder(), 'kubeconfig');
   writeFileSync(path, kubernetes.kubeconfig);
-  const draft = baseConfig(endpoints, kubernetes.url, path);
+  const draft = baseConfig(connections, path);
   changes.config?.(draft);
   const caHash = createHash('sha256').update(kubernetes.caPem).digest('hex');
   const environment = {
@@ -166,6 +192,7 @@ export async function examineInstallation(changes: Changes = {}): Promise<readon
   };
   const files: Readonly<Record<string, string | undefined>> = {
     '/keys/id.pub': 'ssh-ed25519 AAAA test\n',
+    [SSH_KEY_PATH]: SSH_KEY.private,
     [path]: kubernetes.kubeconfig,
     ...changes.files,
   };
@@ -176,14 +203,18 @@ export async function examineInstallation(changes: Changes = {}): Promise<readon
       read: (name: string) => Promise.resolve(files[name]),
       write: () => Promise.reject(new Error('doctor writes nothing')),
     },
-    adapters: createAdapters(environment, connections, changes),
+    adapters: createAdapters({ environment, files }, connections, changes),
   };
   const { signal } = new AbortController();
-  return examine(context, parseConfig(draft), { scope: changes.scope ?? 'all', signal });
+  const { ssh } = connections;
+  const config = parseConfig(ssh === undefined ? draft : overSsh(draft, ssh));
+  return examine(context, config, { scope: changes.scope ?? 'all', signal });
 }
 
-function createProxmox({ cluster, version, proxmox }: Changes): ProxmoxSim {
+function createProxmox({ cluster, version, proxmox, ssh }: Changes): ProxmoxSim {
   const sim = createProxmoxSim({
+    // Each command over SSH loads Perl on the host.
+    ...(ssh !== undefined && { speed: 20 }),
     cluster: cluster?.(CLUSTER) ?? CLUSTER,
     clock: systemClock,
     random: systemRandom,
@@ -218,9 +249,32 @@ async function serve(changes: Changes): Promise<Connections> {
   };
 }
 
-/** Without sockets, which is faster. */
-function connect(changes: Changes): Promise<Connections> {
+/** A cluster of one host, with the same login. */
+export function serveOtherCluster(host: string): Promise<SshDraft> {
+  const cluster = { ...CLUSTER, vms: [], hosts: CLUSTER.hosts.slice(0, 1) };
+  const renamed = { ...cluster, hosts: cluster.hosts.map((one) => ({ ...one, name: host })) };
+  return serveOverSsh(createProxmox({ cluster: () => renamed }), [host]);
+}
+
+async function serveOverSsh(sim: ProxmoxSim, hosts = ['pve1', 'pve2']): Promise<SshDraft> {
+  const served = await serveSsh(sim, hosts, {
+    listen: '127.0.0.1:0',
+    authorizedKeys: SSH_KEY.public,
+  });
+  onTestFinished(() => served.close());
+  return {
+    hosts: served.hosts.map(({ address }) => address),
+    user: 'root',
+    privateKeyFile: SSH_KEY_PATH,
+    hostKeys: served.hosts.map(({ fingerprint }) => fingerprint),
+  };
+}
+
+/** Without sockets, which is faster; with them where the test needs SSH. */
+async function connect(changes: Changes): Promise<Connections> {
   const proxmox = createProxmox(changes);
+  const ssh = changes.ssh === undefined ? undefined : await serveOverSsh(proxmox);
+  if (ssh !== undefined) await changes.ssh?.(ssh);
   const url = 'https://kubernetes:6443';
   const adminToken = 'admin';
   const authority = createAuthority();
@@ -237,12 +291,13 @@ function connect(changes: Changes): Promise<Connections> {
     contexts: [{ name: 'sim', context: { cluster: 'sim', user: 'sim' } }],
     'current-context': 'sim',
   });
-  return Promise.resolve({
+  return {
+    ...(ssh !== undefined && { ssh }),
     endpoints: ['https://pve1:8006', 'https://pve2:8006'],
     kubernetes: { url, caPem: authority.certPem, kubeconfig },
     openProxmox: () => Promise.resolve(new ScriptedTransport(simPeer(proxmox, 'all'))),
     openKubernetes: () => Promise.resolve(new SimTransport(sim)),
-  });
+  };
 }
 
 function addObjects(sim: KubernetesSim, { kubernetes, ...changes }: Changes): void {
@@ -280,7 +335,7 @@ function addJoinToken(sim: KubernetesSim): void {
   });
 }
 
-function parseConfig(draft: ConfigDraft): Config {
+function parseConfig(draft: object): Config {
   const loaded = loadConfig({
     file: { path: '/etc/pvescaler/config.yaml', text: JSON.stringify(draft) },
     environment: {},
@@ -291,14 +346,38 @@ function parseConfig(draft: ConfigDraft): Config {
   return loaded.config;
 }
 
+type Texts = Readonly<Record<string, string | undefined>>;
+
 function createAdapters(
-  environment: Readonly<Record<string, string | undefined>>,
+  { environment, files }: { readonly environment: Texts; readonly files: Texts },
   { openProxmox, openKubernetes }: Connections,
   { checksums = `${SHA256}  noble.img\n` }: Changes,
 ): DoctorAdapters {
+  const inspectApi = async ({ name, endpoints, login, tls }: RegionConfig) =>
+    createProxmoxInspector({
+      region: name,
+      endpoints,
+      credentials: {
+        kind: 'token',
+        id: login.kind === 'token' && typeof login.id === 'string' ? login.id : '',
+        secret: () => environment['TOKEN_SECRET'] ?? '',
+      },
+      transport: await openProxmox(
+        tls.fingerprints.length > 0
+          ? { kind: 'fingerprints', sha256: tls.fingerprints }
+          : { kind: 'verify' },
+      ),
+      clock: systemClock,
+      random: systemRandom,
+    });
   return {
     readSecret: (source) => {
-      const value = source.kind === 'environment' ? environment[source.variable] : undefined;
+      const value =
+        source.kind === 'environment'
+          ? environment[source.variable]
+          : source.kind === 'file'
+            ? files[source.path]
+            : undefined;
       if (value !== undefined) return Promise.resolve({ value, warnings: [] });
       return Promise.reject(new InvalidConfig('SECRET_UNREADABLE', 'the variable is not set'));
     },
@@ -306,23 +385,10 @@ function createAdapters(
       url === LIST_URL
         ? Promise.resolve(checksums)
         : Promise.reject(new InvalidConfig('CONFIG_INVALID', `${url} answers with status 404`)),
-    inspectProxmox: async ({ name, endpoints, login, tls }) =>
-      createProxmoxInspector({
-        region: name,
-        endpoints,
-        credentials: {
-          kind: 'token',
-          id: login.kind === 'token' && typeof login.id === 'string' ? login.id : '',
-          secret: () => environment['TOKEN_SECRET'] ?? '',
-        },
-        transport: await openProxmox(
-          tls.fingerprints.length > 0
-            ? { kind: 'fingerprints', sha256: tls.fingerprints }
-            : { kind: 'verify' },
-        ),
-        clock: systemClock,
-        random: systemRandom,
-      }),
+    inspectProxmox: async (region) =>
+      region.transport.kind === 'ssh'
+        ? inspectOverSsh(region.name, region.transport, files)
+        : inspectApi(region),
     inspectKubernetes: ({ kubeconfigPath = '', namespace }) =>
       openClusterInspector({
         source: { kind: 'kubeconfig', path: kubeconfigPath },
@@ -349,4 +415,39 @@ function createAdapters(
       return { status, body: Buffer.concat(parts).toString('utf8') };
     },
   };
+}
+
+function inspectOverSsh(
+  region: string,
+  { hosts, user, login, trust }: Extract<RegionConfig['transport'], { kind: 'ssh' }>,
+  files: Texts,
+) {
+  const path = login.kind === 'key' ? login.path : '';
+  const readKey = () =>
+    files[path] === undefined ? Promise.reject(new Error('ENOENT')) : Promise.resolve(files[path]);
+  const target = {
+    user,
+    login: { kind: 'key', path, readKey },
+    trust:
+      trust.kind === 'fingerprints'
+        ? trust
+        : trustKnownHosts(trust.path, {
+            read: () => Promise.resolve(files[trust.path]),
+            appendLine: () => Promise.reject(new Error('doctor writes nothing')),
+            ask: undefined,
+          }),
+    openSocket,
+    clock: systemClock,
+    unreachable: 'PVE_UNREACHABLE',
+  } as const;
+  return createProxmoxInspectorOverSsh({
+    region,
+    hosts: hosts.map(({ hostname, port }) => ({
+      hostname,
+      port,
+      shell: openSshShell({ host: hostname, port, ...target }),
+    })),
+    clock: systemClock,
+    random: systemRandom,
+  });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns what pvesh prints into the response of the REST API, so that everything above reads one format.
-import { InvalidConfig, Unreachable } from '../../ports/errors.ts';
+import { InvalidConfig, Unauthorized, Unreachable } from '../../ports/errors.ts';
 import type { RemoteResult } from '../../ports/remote-shell.ts';
 import type { TransportResponse } from '../../ports/transport.ts';
 import { parseJson } from '../wire-values.ts';
@@ -73,8 +73,8 @@ function notProxmox(address: string, text: string): InvalidConfig {
   });
 }
 
-function notRoot(address: string): InvalidConfig {
-  return new InvalidConfig('CONFIG_INVALID', `${address}: pvesh and qm must run as root`, {
+function notRoot(address: string): Unauthorized {
+  return new Unauthorized('SSH_LOGIN_REFUSED', `${address}: pvesh and qm must run as root`, {
     hint: 'Set transport.ssh.user to root, or use an API token with transport: rest.',
     facts: { requestSent: false },
   });

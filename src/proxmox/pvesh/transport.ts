@@ -79,6 +79,12 @@ export class PveshTransport implements Transport {
     return { path, remove: () => host.shell.removeFile({ path, ...limits }) };
   }
 
+  /** The name of the Proxmox node at an endpoint. */
+  async nodeName(origin: string, limits: Limits): Promise<string> {
+    const host = this.#hostOf(origin);
+    return this.#names.get(host) ?? this.#readName(host, limits);
+  }
+
   #hostOf(url: string): SshHost {
     const host = this.#hosts.find(
       (each) => new URL(formatEndpoint(each)).host === new URL(url).host,
@@ -109,12 +115,14 @@ export class PveshTransport implements Transport {
     return first;
   }
 
-  async #readName(host: SshHost, limits: Limits): Promise<void> {
+  async #readName(host: SshHost, limits: Limits): Promise<string> {
     const timeoutMs = Math.min(limits.timeoutMs, NODE_NAME_TIMEOUT_MS);
     const { signal } = limits;
     const call = { command: RUN_SCRIPT, input: NODE_NAME_SCRIPT, timeoutMs, signal };
     const { output } = await host.shell.run(call);
-    this.#names.set(host, (output.trim().split('.')[0] ?? '').toLowerCase());
+    const name = (output.trim().split('.')[0] ?? '').toLowerCase();
+    this.#names.set(host, name);
+    return name;
   }
 }
 

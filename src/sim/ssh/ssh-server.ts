@@ -51,7 +51,11 @@ const MAX_SESSIONS = 10;
 
 /** A new key pair: the private key in the format of OpenSSH, the public key as in authorized_keys. */
 export function createSshKey(comment = ''): { readonly private: string; readonly public: string } {
-  return ssh2.utils.generateKeyPairSync('ed25519', { comment });
+  for (;;) {
+    const pair = ssh2.utils.generateKeyPairSync('ed25519', { comment });
+    // The library writes one of 256 keys in a form that it cannot read.
+    if (!(ssh2.utils.parseKey(pair.private) instanceof Error)) return pair;
+  }
 }
 
 export function createSshServer(options: SshServerOptions): SshServer {
