@@ -18,6 +18,7 @@ const OVERRIDES = [
     'lowest level that is logged',
     ['trace', 'debug', 'info', 'warn', 'error'],
   ],
+  ['logFormat', '--log-format <format>', 'format of the log', ['json', 'text']],
 ] as const;
 
 export interface ConfigOptions {
@@ -29,6 +30,7 @@ export interface ConfigOptions {
   readonly context?: string;
   readonly state?: string;
   readonly logLevel?: string;
+  readonly logFormat?: string;
 }
 
 export function withConfigOptions(command: Command): Command {

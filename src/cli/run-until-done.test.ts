@@ -53,7 +53,15 @@ function reportPass(
   const stale = Object.fromEntries(
     Object.entries(errors).map(([region, { message }]) => [region, message]),
   );
-  events.onPass?.({ stale, errors, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
+  events.onPass?.({
+    stale,
+    errors,
+    undecided: [],
+    inProgress: 0,
+    orphans: [],
+    nextPassAt: 0,
+    seenAt,
+  });
   events.onPassEnd?.('success');
 }
 

@@ -9,6 +9,7 @@ import {
   PHASE_TRANSITIONS,
   PHASES,
   type Phase,
+  provisioningTimes,
   transitionMachine,
 } from './machine.ts';
 
@@ -90,5 +91,32 @@ describe('transitionMachine', () => {
       ok: false,
       problem: `machine ${machine.id} cannot change from phase booting to requested`,
     });
+  });
+});
+
+describe('provisioningTimes', () => {
+  it('is the time from each known phase to the next, until ready', () => {
+    const times = {
+      requested: 900,
+      placed: 2_000,
+      booting: 3_000,
+      ready: 10_000,
+      draining: 99_000,
+    };
+    expect(provisioningTimes({ requestedAt: 500, phaseTimes: times })).toEqual([
+      { phase: 'requested', ms: 1_500 },
+      { phase: 'placed', ms: 1_000 },
+      { phase: 'booting', ms: 7_000 },
+    ]);
+    expect(provisioningTimes({ requestedAt: 500 })).toEqual([]);
+  });
+
+  it('is never negative, although the clock may have been set back', () => {
+    expect(
+      provisioningTimes({ requestedAt: 500, phaseTimes: { placed: 400, ready: 450 } }),
+    ).toEqual([
+      { phase: 'requested', ms: 0 },
+      { phase: 'placed', ms: 50 },
+    ]);
   });
 });

@@ -194,6 +194,27 @@ export function enteredPhase(
   return { phase, phaseSince: at, phaseTimes: { ...phaseTimes, [phase]: at }, attempts: 0 };
 }
 
+/** The phases that lead to `ready`, in their order. */
+export const PROVISIONING_PHASES = PHASES.slice(0, PHASES.indexOf('ready'));
+
+/** How long a machine that is ready spent in each phase before, as far as it is known. */
+export function provisioningTimes({
+  requestedAt,
+  phaseTimes = {},
+}: Pick<Machine, 'requestedAt' | 'phaseTimes'>): readonly {
+  readonly phase: Phase;
+  readonly ms: number;
+}[] {
+  const entered = [...PROVISIONING_PHASES, 'ready' as const].flatMap((phase) => {
+    const at = phase === 'requested' ? requestedAt : phaseTimes[phase];
+    return at === undefined ? [] : [{ phase, at }];
+  });
+  return entered.slice(0, -1).map(({ phase, at }, index) => ({
+    phase,
+    ms: Math.max(0, (entered[index + 1]?.at ?? at) - at),
+  }));
+}
+
 /** Returns the machine in its new phase, with `phaseSince` and `attempts` reset. Refuses an illegal transition. */
 export function transitionMachine(machine: Machine, to: Phase, at: number): Parsed<Machine> {
   if (!canTransition(machine.phase, to)) {

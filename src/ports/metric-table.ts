@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All metrics of the product. Names, labels and meanings are stable, because dashboards and alerts name them. Every
-// label has a bounded set of values: pools, regions, phases, codes and endpoints, but never machines, VM ids, nodes or
-// addresses.
+// label has a bounded set of values: pools, regions, hosts, phases, codes and endpoints, but never machines, VM ids, nodes
+// or addresses.
 
 interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -16,6 +16,7 @@ function metric<const Definition extends MetricDefinition>(definition: Definitio
 }
 
 const REQUEST_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+const PROVISIONING_BUCKETS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1_200] as const;
 
 export const METRICS = {
   pvescaler_build_info: metric({
@@ -49,10 +50,52 @@ export const METRICS = {
     labels: ['source', 'region'],
     help: 'Age of the last successful reading of a source (`proxmox`, `kubernetes`); nothing is decided on a stale one. Before the first reading, the time since this process drives. `region` is empty for Kubernetes.',
   }),
+  pvescaler_proxmox_credentials_refused: metric({
+    type: 'gauge',
+    labels: ['region'],
+    help: '1 while the region cannot be read because Proxmox refuses the credentials, they lack a privilege, or its certificate or host key is not trusted; otherwise 0. Absent on standby.',
+  }),
   pvescaler_machines: metric({
     type: 'gauge',
     labels: ['pool', 'phase'],
     help: 'Machines by pool and phase.',
+  }),
+  pvescaler_machine_phase_age_seconds: metric({
+    type: 'gauge',
+    labels: ['pool', 'phase'],
+    help: 'Time since the machine that has been in the phase for the longest entered it, for phases that end by themselves (`requested` to `joining`, `draining`, `deleting`); 0 without such a machine.',
+  }),
+  pvescaler_machine_failures_total: metric({
+    type: 'counter',
+    labels: ['pool', 'phase', 'reason'],
+    help: 'Machines that failed before they were ready, by the phase in which they failed and the error code.',
+  }),
+  pvescaler_provisioning_duration_seconds: metric({
+    type: 'histogram',
+    labels: ['pool'],
+    help: 'Time from the request of a machine until it was ready.',
+    buckets: PROVISIONING_BUCKETS,
+  }),
+  pvescaler_provisioning_phase_duration_seconds: metric({
+    type: 'histogram',
+    labels: ['pool', 'phase'],
+    help: 'Time that a machine that became ready had spent in each phase before.',
+    buckets: PROVISIONING_BUCKETS,
+  }),
+  pvescaler_orphans: metric({
+    type: 'gauge',
+    labels: ['region', 'kind'],
+    help: 'What the driver found without its counterpart, by kind as in `pvescaler orphans`: `vm-without-record`, `half-made-vm`, `damaged-marker`, `vm-left-alone`, `seed-without-machine`, `node-without-vm`. A VM that only has an id of the range of the region does not count. Absent on standby.',
+  }),
+  pvescaler_host_free_memory_bytes: metric({
+    type: 'gauge',
+    labels: ['region', 'host'],
+    help: 'Memory of the host that new machines may use, after the reserve and the machines that wait for a place; of the pool that may use the most. 0 when the host takes no machine. Absent on standby.',
+  }),
+  pvescaler_host_free_cpus: metric({
+    type: 'gauge',
+    labels: ['region', 'host'],
+    help: 'vCPUs that new machines may use on the host, overcommit included; otherwise like the memory.',
   }),
   pvescaler_grpc_calls_total: metric({
     type: 'counter',

@@ -304,7 +304,16 @@ async function startHealthServer(daemon: Daemon) {
     if (status !== undefined) {
       const hasCluster = daemon.open?.cluster !== undefined;
       const names = Object.keys(loaded.config.regions);
-      setGauges(meters, { status, lastPass, leadingSince, now, regions: names, hasCluster });
+      const capacity = daemon.open?.fleet.capacity();
+      setGauges(meters, {
+        status,
+        lastPass,
+        capacity,
+        leadingSince,
+        now,
+        regions: names,
+        hasCluster,
+      });
     }
     meters.set('pvescaler_ready', [{ labels: {}, value: Number(watchdog.readiness().ready) }]);
     meters.set('pvescaler_leader', [{ labels: {}, value: Number(watchdog.isLeading) }]);

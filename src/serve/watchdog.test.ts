@@ -25,6 +25,7 @@ const REPORT: PassReport = {
   errors: {},
   undecided: [],
   inProgress: 0,
+  orphans: [],
   nextPassAt: 0,
   seenAt: { regions: {}, cluster: undefined },
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { JournalKind } from '../model/journal-entry.ts';
+import type { JournalEntry, JournalKind } from '../model/journal-entry.ts';
 import { MemoryStore } from '../ports/fakes/memory-store.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { Log } from '../ports/log.ts';
@@ -72,5 +72,41 @@ describe('withJournalTelemetry', () => {
     counted.length = 0;
     await store.journal.append({ ...entry, reason: 'DrainStarted' });
     expect(counted).toHaveLength(1);
+  });
+
+  async function countedOf(entry: Omit<JournalEntry, 'at' | 'message'>): Promise<unknown[]> {
+    const counted: unknown[] = [];
+    const count = (...args: unknown[]) => void counted.push(args);
+    const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore, with: () => log };
+    const store = withJournalTelemetry(new MemoryStore({ clock: new VirtualClock() }), {
+      log,
+      meters: { add: count, observe: count, set: ignore },
+    });
+    await store.journal.append({ at: 0, message: 'text', ...entry });
+    return counted.slice(1);
+  }
+
+  it('observes how long a machine that became ready was in each phase', async () => {
+    const subject = { pool: 'workers' };
+    const numbers = { vmId: 7, seconds: 42, bootingSeconds: 30.5, readySeconds: 1 };
+    expect(await countedOf({ kind: 'did', reason: 'MachineReady', subject, numbers })).toEqual([
+      ['pvescaler_provisioning_duration_seconds', { pool: 'workers' }, 42],
+      [
+        'pvescaler_provisioning_phase_duration_seconds',
+        { pool: 'workers', phase: 'booting' },
+        30.5,
+      ],
+    ]);
+  });
+
+  it('counts failed machines by pool, phase and reason, and no other failure', async () => {
+    const failed = { kind: 'failed', subject: { pool: 'workers' }, reason: 'TASK_FAILED' } as const;
+    expect(await countedOf({ ...failed, numbers: { phase: 'creating' } })).toEqual([
+      [
+        'pvescaler_machine_failures_total',
+        { pool: 'workers', phase: 'creating', reason: 'TASK_FAILED' },
+      ],
+    ]);
+    expect(await countedOf(failed)).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logs and counts every journal entry that passes through the store.
 import type { JournalEntry, JournalKind } from '../model/journal-entry.ts';
+import { PROVISIONING_PHASES } from '../model/machine.ts';
 import { ERROR_CODES, type ErrorClass } from '../ports/error-codes.ts';
 import type { Journal } from '../ports/journal.ts';
 import type { Log } from '../ports/log.ts';
@@ -46,6 +47,7 @@ export function withJournalTelemetry(
       const { kind, reason } = entry;
       meters.add('pvescaler_journal_entries_total', { kind, reason });
       countDrain(entry, meters);
+      countProvisioning(entry, meters);
       return record;
     },
     read: (query) => store.journal.read(query),
@@ -79,6 +81,23 @@ function countDrain({ reason, subject, numbers }: JournalEntry, meters: Meters):
   const seconds = numbers?.['seconds'];
   if (typeof seconds === 'number')
     meters.observe('pvescaler_drain_duration_seconds', labels, seconds);
+}
+
+/** A machine that became ready, or failed before. */
+function countProvisioning(entry: JournalEntry, meters: Meters): void {
+  const { kind, reason, subject, numbers = {} } = entry;
+  const { pool = '' } = subject;
+  const { phase, seconds } = numbers;
+  if (kind === 'failed' && typeof phase === 'string')
+    meters.add('pvescaler_machine_failures_total', { pool, phase, reason });
+  if (reason !== 'MachineReady') return;
+  if (typeof seconds === 'number')
+    meters.observe('pvescaler_provisioning_duration_seconds', { pool }, seconds);
+  for (const one of PROVISIONING_PHASES) {
+    const spent = numbers[`${one}Seconds`];
+    if (typeof spent !== 'number') continue;
+    meters.observe('pvescaler_provisioning_phase_duration_seconds', { pool, phase: one }, spent);
+  }
 }
 
 function logEntry({ kind, reason, message, subject, numbers }: JournalEntry, log: Log): void {

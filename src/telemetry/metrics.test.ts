@@ -7,12 +7,13 @@ import { METRIC_NAMES, METRICS } from '../ports/metric-table.ts';
 import { formatEndpoint, meteredTransport } from './metered-transport.ts';
 import { createMetrics } from './metrics.ts';
 
-/** Labels whose number of values does not grow with the fleet. */
+/** Labels whose number of values does not grow with the number of machines. */
 const BOUNDED = [
   'version',
   'outcome',
   'source',
   'region',
+  'host',
   'pool',
   'phase',
   'bound',

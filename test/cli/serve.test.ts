@@ -73,10 +73,17 @@ describe('pvescaler serve', () => {
     expect(await valueOf(served, 'pvescaler_pool_target_size{pool="workers"}')).toBe(1);
     const { text } = await answer(served, '/metrics');
     for (const name of METRIC_NAMES) expect(text).toContain(`# HELP ${name} `);
+    expect(text).toMatch(/pvescaler_host_free_memory_bytes\{region="lab",host="pve1"\} [1-9]/);
+    expect(text).toMatch(/pvescaler_orphans\{region="lab",kind="vm-left-alone"\} 0/);
+    expect(text).toMatch(/pvescaler_provisioning_duration_seconds_count\{pool="workers"\} 1/);
+    expect(text).toMatch(
+      /pvescaler_provisioning_phase_duration_seconds_count\{pool="workers",phase="booting"\} 1/,
+    );
     for (const line of text.trim().split('\n')) {
       expect(line).toMatch(/^($|#.*|[a-z_][a-z0-9_]*(\{.*\})? [-+0-9.eNaIinf]+)$/);
       if (line.startsWith('pvescaler_')) {
-        expect(line.replace(/ \S+$/, '')).not.toMatch(/125\d|pve1|pve2|workers-/);
+        const labels = line.replace(/ \S+$/, '').replace(/host="pve\d"/, '');
+        expect(labels).not.toMatch(/125\d|pve1|pve2|workers-/);
       }
     }
     expect(text).toMatch(
@@ -92,6 +99,15 @@ describe('pvescaler serve', () => {
     // SIGTERM released the lease: the next driver does not wait for its expiry.
     expect(run('pool', 'scale', 'workers', '--to', '1').out).toBe('pool workers has 1 machine\n');
   }, 120_000);
+
+  it('logs text with --log-format text, whatever the config says', async () => {
+    const { path } = await aLab({ min: 0 });
+    const child = start(['serve', '--config', path, '--log-format', 'text']);
+    const [line] = (await once(createInterface(child.stdout!), 'line')) as [string];
+    expect(line).toMatch(/^\d{4}-\d\d-\d\dT\S+Z INFO  pvescaler starts version=/);
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  }, 60_000);
 
   it('recovers after SIGKILL, and carries out requests of the command line', async () => {
     const { path, run } = await aLab({ min: 2 });

@@ -339,4 +339,10 @@ export const FLAGS: readonly OverrideRule[] = [
     convert: asLogLevel,
     description: 'the log level',
   },
+  {
+    name: '--log-format',
+    target: ['log', 'format'],
+    convert: asText,
+    description: 'the log format',
+  },
 ];

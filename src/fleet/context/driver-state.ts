@@ -65,6 +65,10 @@ export class DriverState {
   readonly unmanaged = new Map<string, string>();
   /** What an inspection found about VMs without a record, by region and VM id, unless they are unmanaged. */
   readonly inspected = new Map<string, 'unread' | 'undecided' | 'half-made' | 'orphaned'>();
+  /** VMs without a record that a person has to decide about, by region and VM id; see `recordUnmanaged`. */
+  readonly leftAlone = new Map<string, 'damaged-marker' | 'vm-left-alone'>();
+  /** How many seeds without a machine the last sweep left, by region and host. */
+  readonly seedsLeft = new Map<string, { readonly region: string; readonly count: number }>();
   /** Machines whose VM is being adopted: a second VM of one of them waits. */
   readonly adopting = new Set<MachineId>();
   /** Machines that were requested in the time of an earlier driver, see unknown-vms.ts. Undefined until the first pass. */

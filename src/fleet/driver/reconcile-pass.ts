@@ -30,6 +30,7 @@ import { Records } from '../records/records.ts';
 import { adoptVms } from '../recovery/adopt.ts';
 import { collectGarbage, removeOrphanedSeeds } from '../recovery/cleanup.ts';
 import { correctFutureTimes } from '../recovery/correct-times.ts';
+import { countOrphans, type OrphanCount } from '../recovery/count-orphans.ts';
 import { carryOutVmDecisions } from '../recovery/decide-vm.ts';
 
 import { applyIntents, maintainMinimum } from './apply-intents.ts';
@@ -55,6 +56,8 @@ export interface PassReport {
   readonly undecided: readonly string[];
   /** Machines that are neither ready nor over, and orphaned VMs that are being removed. */
   readonly inProgress: number;
+  /** What has no counterpart, as far as passes find it without further requests. */
+  readonly orphans: readonly OrphanCount[];
   /** Wall clock of the last fresh reading of each side in this process. */
   readonly seenAt: {
     readonly regions: Readonly<Record<string, number>>;
@@ -111,6 +114,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
     clusterStale: staleReasonOf(context),
     undecided: [...context.undecided],
     inProgress: inProgress.length + state.orphanedVms,
+    orphans: countOrphans(context),
     nextPassAt: nextPassAt(context, inProgress, minimumWaitMs),
     seenAt: { regions: Object.fromEntries(state.seenAt), cluster: state.clusterSeenAt },
   };

@@ -32,6 +32,7 @@ export async function failMachine(
     kind: 'failed',
     reason: code,
     message: `${placement?.name ?? reconcile.id}: ${message}`,
+    numbers: { phase },
   });
 }
 

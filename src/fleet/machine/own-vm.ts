@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine's own VM: whether it exists and is ours, its milestones in the marker, and its start after a power-off. The
 // lookup is repeated before every change and every destruction.
-import type { Machine, Phase } from '../../model/machine.ts';
+import { type Machine, type Phase, provisioningTimes } from '../../model/machine.ts';
 import { type Marker, type Owner, verifyOwnership, withMarker } from '../../model/marker.ts';
 import { isTemplateGroup } from '../../model/role.ts';
 import { Conflict, NotFound, PvescalerError } from '../../ports/errors.ts';
@@ -234,7 +234,16 @@ export async function becomeReady(reconcile: MachineReconcile): Promise<Reconcil
     kind: 'did',
     reason: 'MachineReady',
     message: `${nodeName === undefined ? name : `node ${nodeName}`} is ready: VM ${vmId} on host ${host}`,
-    numbers: { vmId, seconds: Math.round((context.now - requestedAt) / 1_000) },
+    numbers: {
+      vmId,
+      seconds: Math.round((context.now - requestedAt) / 1_000),
+      ...Object.fromEntries(
+        provisioningTimes(machine).map(({ phase, ms }) => [
+          `${phase}Seconds`,
+          Math.round(ms / 100) / 10,
+        ]),
+      ),
+    },
   });
   return CONTINUE;
 }

@@ -103,9 +103,10 @@ async function inspectVm(
   region: string,
   vmId: number,
 ): Promise<ReconcileResult> {
-  const { inspected, unmanaged, addresses } = context.state;
+  const { inspected, unmanaged, addresses, leftAlone } = context.state;
   const key = `${region}/${vmId}`;
   unmanaged.delete(key);
+  leftAlone.delete(key);
   const vm = context.vmInView({ region, vmId });
   // A worker may have recorded the VM id since the candidates were listed.
   if (vm === undefined || context.records.index.isVmClaimed(region, vmId)) {
@@ -413,7 +414,10 @@ async function recordUnmanaged(
   const leftAlone = leftAloneReason(context, region, config);
   // The id alone says little: other users may have VMs in the range.
   if (leftAlone === undefined || leftAlone.reason === 'VmInIdRange') return;
-  await context.recordOnce(`${region}/${config.vmId}`, {
+  const key = `${region}/${config.vmId}`;
+  const isDamaged = leftAlone.reason === 'MarkerDamaged';
+  context.state.leftAlone.set(key, isDamaged ? 'damaged-marker' : 'vm-left-alone');
+  await context.recordOnce(key, {
     kind: 'saw',
     subject: { region, host: config.host },
     reason: leftAlone.reason,

@@ -30,32 +30,51 @@ export async function removeOrphanedSeeds(
   await leaseMissingAddresses(context);
   for (const view of context.views.values()) {
     const { region } = view;
-    for (const host of hostsToQuery(context, view)) {
+    const hosts = hostsToQuery(context, view);
+    forgetSeedsElsewhere(context, region, hosts);
+    for (const host of hosts) {
       jobs.start(`seeds on host ${host} in region ${region}`, { region, host }, async (newest) => {
+        let count = 0;
         for (const seed of await orphanSeedsOn(newest, region, host)) {
-          await removeOrReport(newest, seed, newest.undecided.has(region));
+          const isRemoved = await removeOrReport(newest, seed, newest.undecided.has(region));
+          if (!isRemoved) count += 1;
         }
+        newest.state.seedsLeft.set(`${region}/${host}`, { region, count });
         return DONE;
       });
     }
   }
 }
 
+/** A shared storage may have been listed by another host before. */
+function forgetSeedsElsewhere(
+  { state }: ReconcileContext,
+  region: string,
+  hosts: readonly string[],
+): void {
+  const listed = new Set(hosts.map((host) => `${region}/${host}`));
+  for (const [key, left] of state.seedsLeft) {
+    if (left.region === region && !listed.has(key)) state.seedsLeft.delete(key);
+  }
+}
+
+/** Whether it was removed. */
 async function removeOrReport(
   context: ReconcileContext,
   seed: SeedFound,
   isUndecided: boolean,
-): Promise<void> {
+): Promise<boolean> {
   const known = machineOf(context, seed.machine);
   const mayDelete = known !== undefined || (context.settings.orphans === 'delete' && !isUndecided);
   const subject = { region: seed.region, host: seed.host, machine: seed.machine };
-  if (mayDelete && !(await tryDelete(context, seed))) return;
+  if (mayDelete && !(await tryDelete(context, seed))) return false;
   await context.recordOnce(seed.volume, {
     kind: mayDelete ? 'did' : 'saw',
     subject,
     reason: 'OrphanSeed',
     message: `${seed.volume} belongs to no machine${mayDelete ? ' and was removed' : ''}`,
   });
+  return mayDelete;
 }
 
 /** False when the seed cannot be deleted now; the next sweep retries. */

@@ -58,7 +58,7 @@ export class Trace {
     for (let pass = 0; pass < count; pass += 1) {
       const now = this.#testFleet.clock.now();
       const report = await onePass(this.#testFleet.fleet, this.#testFleet);
-      const { nextPassAt, seenAt: _, ...others } = report;
+      const { nextPassAt, seenAt: _, orphans: __, ...others } = report;
       const text = this.#format({ ...others, nextInMs: nextPassAt - now });
       // A pass that is due at a certain time comes nearer with every other one.
       if (text !== this.#report && nextPassAt !== this.#nextPassAt) this.add(`report ${text}`);
