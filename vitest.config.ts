@@ -6,7 +6,7 @@ export default defineConfig({
     include: [
       'src/**/*.test.ts',
       'scripts/**/*.test.ts',
-      'test/{cli,doctor,proxmox,ssh,kubernetes,bootstrap,system,deploy,interop,mutation}/**/*.test.ts',
+      'test/{cli,doctor,proxmox,ssh,kubernetes,bootstrap,system,deploy,docs,interop,mutation}/**/*.test.ts',
       'test/fleet/{lifecycle,ownership}.test.ts',
     ],
     setupFiles: ['test/support/node-guard.ts'],

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Argument, type Command } from 'commander';
 import { NotFound } from '../ports/errors.ts';
-import type { SubjectKind } from '../scaling/index.ts';
+import type { Explained, SubjectKind } from '../scaling/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { withPlan } from './make-plan.ts';
 
 interface ExplainOptions extends ConfigOptions {
   readonly json?: true;
+  readonly input?: string;
 }
 
 const KINDS = ['pod', 'node', 'pool', 'host'] as const satisfies readonly SubjectKind[];
@@ -21,19 +22,37 @@ export function addExplain(parent: Command, host: CommandHost): void {
       .argument('<name>', 'its name; of a pod also namespace/name, of a host also region/name'),
   )
     .option('--json', 'print JSON')
-    .action((kind: SubjectKind, name: string, options: ExplainOptions) =>
-      withPlan(host, options, async ({ input, decision }) => {
-        const { explain } = await import('../scaling/index.ts');
-        const explanation = explain({ input, plan: decision.plan }, kind, name);
-        if (!explanation.isKnown) throw notFound(kind, name);
-        const { formatExplanation } = await import('./format-plan.ts');
-        host.context.out(
-          options.json === true
-            ? `${JSON.stringify(explanation, null, 2)}\n`
-            : formatExplanation(explanation),
-        );
-      }),
-    );
+    .option(
+      '--input <file>',
+      'explain a file of pvescaler plan --save, without reading the cluster',
+    )
+    .action(async (kind: SubjectKind, name: string, options: ExplainOptions) => {
+      const print = (explained: Explained) =>
+        printExplanation(host, explained, { ...options, kind, name });
+      if (options.input !== undefined) return print(await explainStored(host, options.input));
+      return withPlan(host, options, ({ input, decision: { plan } }) => print({ input, plan }));
+    });
+}
+
+async function explainStored({ context }: CommandHost, file: string): Promise<Explained> {
+  const { decide, restoreInput } = await import('../scaling/index.ts');
+  const { readStoredPlan } = await import('./stored-plan.ts');
+  const input = restoreInput(await readStoredPlan(context, file));
+  return { input, plan: decide(input).plan };
+}
+
+async function printExplanation(
+  { context }: CommandHost,
+  explained: Explained,
+  { kind, name, json }: ExplainOptions & { readonly kind: SubjectKind; readonly name: string },
+): Promise<void> {
+  const { explain } = await import('../scaling/index.ts');
+  const explanation = explain(explained, kind, name);
+  if (!explanation.isKnown) throw notFound(kind, name);
+  const { formatExplanation } = await import('./format-plan.ts');
+  context.out(
+    json === true ? `${JSON.stringify(explanation, null, 2)}\n` : formatExplanation(explanation),
+  );
 }
 
 function notFound(kind: SubjectKind, name: string): NotFound {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import { InvalidRequest } from '../ports/errors.ts';
 import type { CommandHost } from './context.ts';
 
 interface ReplayOptions {
@@ -18,7 +17,7 @@ export function addReplay(parent: Command, host: CommandHost): void {
     .action(async (file: string, options: ReplayOptions) => {
       const { decide, restoreInput } = await import('../scaling/index.ts');
       const { readStoredPlan } = await import('./stored-plan.ts');
-      const { plan } = decide(restoreInput(readStoredPlan(await readText(host, file), file)));
+      const { plan } = decide(restoreInput(await readStoredPlan(host.context, file)));
       const { formatPlan } = await import('./format-plan.ts');
       host.context.out(
         options.json === true
@@ -26,13 +25,4 @@ export function addReplay(parent: Command, host: CommandHost): void {
           : formatPlan(plan, { all: options.all === true }),
       );
     });
-}
-
-async function readText({ context }: CommandHost, file: string): Promise<string> {
-  const text = await context.files.read(file).catch((cause: unknown) => {
-    throw new InvalidRequest('REQUEST_INVALID', `cannot read ${file}: ${String(cause)}`, { cause });
-  });
-  if (text === undefined)
-    throw new InvalidRequest('REQUEST_INVALID', `the file ${file} does not exist`);
-  return text;
 }

@@ -3,13 +3,23 @@
 import { createHash } from 'node:crypto';
 import { InvalidRequest } from '../ports/errors.ts';
 import { canonicalJson, parseStoredInput, type StoredInput } from '../scaling/index.ts';
+import type { CliContext } from './context.ts';
 
 export function formatStoredPlan(stored: StoredInput): string {
   return `${canonicalJson({ ...stored, digest: digestOf(stored) })}\n`;
 }
 
 /** Refuses a file that was changed since it was written: its plan would not be the one that was made. */
-export function readStoredPlan(text: string, file: string): StoredInput {
+export async function readStoredPlan(context: CliContext, file: string): Promise<StoredInput> {
+  const text = await context.files.read(file).catch((cause: unknown) => {
+    throw new InvalidRequest('REQUEST_INVALID', `cannot read ${file}: ${String(cause)}`, { cause });
+  });
+  if (text === undefined)
+    throw new InvalidRequest('REQUEST_INVALID', `the file ${file} does not exist`);
+  return parseStoredPlan(text, file);
+}
+
+function parseStoredPlan(text: string, file: string): StoredInput {
   const parsed = parseStoredInput(text);
   if (parsed === undefined)
     throw new InvalidRequest('REQUEST_INVALID', `${file} is not a file of pvescaler plan --save`, {

@@ -48,6 +48,11 @@ it('plan shows the machine for a pending pod and requests nothing; replay shows 
   expect(JSON.parse((await run(['replay', file, '--json'])).out)).toMatchObject({
     steps: [{ kind: 'create', pool: 'workers' }],
   });
+  expect(await run(['explain', 'pod', 'web', '--input', file])).toMatchObject({
+    code: 0,
+    err: '',
+    out: expect.stringContaining('gets a new machine: 1 machine of pool workers'),
+  });
   expect(JSON.parse((await command('machines', '--json')).out)).toEqual([]);
   const text = await readFile(file, 'utf8');
   await writeFile(file, text.replace('"web"', '"wob"'));
