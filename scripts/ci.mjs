@@ -3,7 +3,7 @@
 // starts before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -39,6 +39,7 @@ const TIERS = [
       'scheduling',
       'placement',
       'proxmox',
+      'fleet',
     ],
   },
   {
@@ -51,28 +52,44 @@ const TIERS = [
   { name: 'fresh-clone', command: ['npm', 'run', '--silent', 'test:fresh-clone'] },
 ];
 
-function readCounts(name) {
+function readResults(name) {
   try {
-    const { numPassedTests, numFailedTests } = JSON.parse(
+    const { numPassedTests, numFailedTests, testResults } = JSON.parse(
       readFileSync(join(results, `${name}.json`), 'utf8'),
     );
-    return { passed: numPassedTests, failed: numFailedTests };
+    return {
+      passed: numPassedTests,
+      failed: numFailedTests,
+      failures: (testResults ?? []).flatMap(readFailures),
+    };
   } catch {
-    return { passed: 0, failed: 0 };
+    return { passed: 0, failed: 0, failures: [] };
   }
+}
+
+/** The failed tests of one file with the first lines of each cause; Vitest's JSON report. */
+function readFailures({ name: file, message, assertionResults }) {
+  const failed = assertionResults.filter(({ status }) => status === 'failed');
+  const path = relative(root, file);
+  if (failed.length === 0 && message) return [{ test: path, cause: message }];
+  return failed.map(({ fullName, failureMessages }) => ({
+    test: `${path}: ${fullName}`,
+    cause: failureMessages.join('\n'),
+  }));
 }
 
 function runTier({ name, command: [program, ...args] }) {
   console.log(`\n=== ${name}: ${[program, ...args].join(' ')}`);
   const started = Date.now();
   const { status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' });
-  const { passed, failed } = readCounts(name);
+  const { passed, failed, failures } = readResults(name);
   // A tier that fails without a failed test, or succeeds without any test, counts as one failure.
   const hasNoResult = (status !== 0 && failed === 0) || (status === 0 && passed === 0);
   return {
     name,
     passed,
     failed: failed + (hasNoResult ? 1 : 0),
+    failures,
     minutes: (Date.now() - started) / 60_000,
   };
 }
@@ -84,6 +101,13 @@ for (const { name, passed, failed, minutes } of reports) {
   console.log(
     `${minutes.toFixed(1).padStart(7)}  ${String(passed).padStart(6)}  ${String(failed).padStart(6)}  ${name}`,
   );
+}
+// At the end too, because the tiers that ran in between print thousands of lines.
+for (const { name, failures } of reports) {
+  for (const { test, cause } of failures) {
+    const lines = cause.split('\n').slice(0, 12);
+    console.log([`\nfailed: ${name}: ${test}`, ...lines].join('\n    '));
+  }
 }
 const total = (key) => reports.reduce((sum, report) => sum + report[key], 0);
 console.log(`${total('minutes').toFixed(1).padStart(7)}  total`);

@@ -22,13 +22,16 @@ const GENERATIONS = ['a0', 'a', 'b', 'c'] as const;
 const UNMANAGED = 'control-plane-1';
 const GROUP_LABEL = 'autoscaler.proxmox/group';
 
+/** One for each generation: the next creation avoids a host whose storage is known to be full. */
+const FAILING_HOSTS = { a0: 'pve5', a: 'pve6', b: 'pve7', c: 'pve8' } as const;
+
 /** Pools whose hosts are full or fail have their own hosts, so that they do not affect the other pools. */
 const POOLS = [
   ...GENERATIONS.map((one) => renderPool(`gen-${one}`, { hosts: ['pve1', 'pve2', 'pve3'] })),
   renderPool('tight', { hosts: ['pve4'], memory: '20Gi', lot: 'wide' }),
   renderPool('overflow', { hosts: ['pve1', 'pve2', 'pve3'], lot: 'wide' }),
   ...GENERATIONS.flatMap((one) => [
-    renderPool(`vanishing-${one}`, { hosts: ['pve5'], lot: `sure-${one}` }),
+    renderPool(`vanishing-${one}`, { hosts: [FAILING_HOSTS[one]], lot: `sure-${one}` }),
     renderPool(`spare-${one}`, { hosts: ['pve1', 'pve2', 'pve3'], lot: `sure-${one}` }),
   ]),
   ...GENERATIONS.map((one) => renderPool(`silent-${one}`, { hosts: ['pve1', 'pve2', 'pve3'] })),
@@ -57,20 +60,22 @@ beforeAll(async () => {
   await plane.api.create('/api/v1/nodes', { metadata: { name: UNMANAGED } });
   provider = await startProvider({
     plane,
-    hosts: 5,
+    hosts: 8,
     guests: [{ match: 'silent-*', behaviour: 'hangs' }],
     pools: POOLS,
     onTestFinished: () => undefined,
   });
-  provider.site.sim.faults.add({
-    kind: 'task-fails',
-    taskType: 'qmcreate',
-    host: 'pve5',
-    // The task fails in the middle of its work, so that it cleans up.
-    delayMs: 100,
-    message: 'lvcreate error: No space left on device',
-    times: GENERATIONS.length,
-  });
+  for (const host of Object.values(FAILING_HOSTS)) {
+    provider.site.sim.faults.add({
+      kind: 'task-fails',
+      taskType: 'qmcreate',
+      host,
+      // The task fails in the middle of its work, so that it cleans up.
+      delayMs: 100,
+      message: 'lvcreate error: No space left on device',
+      times: 1,
+    });
+  }
 });
 afterAll(async () => {
   await provider?.close();

@@ -29,15 +29,17 @@ function countCreations(): number {
 it.skipIf(IS_SAMPLE)(
   'loses nothing and creates nothing twice while the API server is down for a minute',
   async () => {
+    const before = countVmTasks(env.site);
     await env.deploy({ ...WIDE, replicas: 4 });
     await env.site.waitForCreations(2);
     await env.plane.killApiServer();
     await systemClock.sleep(OUTAGE_MS);
-    expect(countVmTasks(env.site).destroyed).toBe(0);
+    expect(countVmTasks(env.site).destroyed).toBe(before.destroyed);
     await env.plane.startApiServer();
     await env.waitUntilRunning('wide', 4);
     await env.expectSettled();
-    expect(countVmTasks(env.site).created).toBe(4);
+    expect(countVmTasks(env.site).created).toBe(before.created + 4);
+    await env.removeWorkloads();
   },
   TEST_MS,
 );
@@ -46,15 +48,17 @@ it(
   'a second replica finishes the scale-up of a leader that was killed',
   async () => {
     const { replica: leader } = env;
-    await env.serve('second');
+    const { created } = countVmTasks(env.site);
     const before = countCreations();
-    await env.scale('wide', 8);
+    await env.serve('second');
+    await env.deploy({ ...WIDE, replicas: 6 });
     await env.site.waitForCreations(before + 2);
     leader.program.sendSignal('SIGKILL');
-    await env.waitUntilRunning('wide', 8);
+    await env.waitUntilRunning('wide', 6);
     await env.expectSettled();
-    expect(countVmTasks(env.site).created).toBe(8);
+    expect(countVmTasks(env.site).created).toBe(created + 6);
     expect(await env.replica.isLeading()).toBe(true);
+    await env.removeWorkloads();
   },
   TEST_MS,
 );
@@ -64,14 +68,17 @@ it.skipIf(IS_SAMPLE)(
   async () => {
     // A pod ends 3 s after its eviction, so that the process is killed between two evictions.
     const lifecycle = { preStop: { sleep: { seconds: 600 } } };
-    await env.deploy({
+    const guarded = {
       name: 'guarded',
       replicas: 16,
       requests: SMALL,
       pod: { ...ON_SMALL, terminationGracePeriodSeconds: 600 },
       container: { lifecycle },
       maxUnavailable: 1,
-    });
+    };
+    await env.deploy({ ...WIDE, replicas: 8 });
+    await env.waitUntilRunning('wide', 8);
+    await env.deploy(guarded);
     await env.waitUntilRunning('guarded', 16);
     const before = listEvictions(env.plane).length;
     await env.scale('wide', 3);
@@ -79,6 +86,7 @@ it.skipIf(IS_SAMPLE)(
     await env.killAndRestart();
     await waitUntil('there are fewer machines', () => env.machines.length < 6, LIMIT_MS);
     await env.expectSettled();
+    await env.removeWorkloads();
   },
   TEST_MS,
 );
@@ -86,11 +94,12 @@ it.skipIf(IS_SAMPLE)(
 it(
   'the leader finishes a deletion during which it was killed',
   async () => {
+    await env.deploy({ ...WIDE, replicas: 4 });
+    await env.waitUntilRunning('wide', 4);
     const before = env.site.writes.length;
     const deletion = () =>
       env.site.writes.slice(before).some(({ call }) => /status\/(shutdown|stop)$/.test(call));
-    await env.scale('wide', 0);
-    await env.scale('guarded', 1);
+    await env.scale('wide', 1);
     await waitUntil('the first VM is stopped', deletion, LIMIT_MS);
     await env.killAndRestart();
     await env.expectSettled();

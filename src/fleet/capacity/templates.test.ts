@@ -81,6 +81,29 @@ describe('the template of a machine', () => {
     expect(machine?.placement?.host).not.toBe('pve2');
   });
 
+  it('is not one on a storage that is not shared with the host of the machine', async () => {
+    const testFleet = aCloningFleet();
+    const { hypervisor } = testFleet;
+    changeTemplate(testFleet, 9_001, { template: '0' });
+    changeTemplate(testFleet, 9_003, { scsi0: 'ceph:base-9003-disk-0,size=16G' });
+    // The machine can only be on pve1, which shares `ceph` with pve3 and nothing with pve2.
+    const hosts = hypervisor.state.hosts.map((host) => {
+      const [local] = host.storages.filter(({ name }) => name === 'local-lvm');
+      const ceph = { ...local!, name: 'ceph', shared: true };
+      return {
+        ...host,
+        cpus: host.name === 'pve1' ? host.cpus : 0,
+        storages: host.name === 'pve2' ? host.storages : [ceph, ...host.storages],
+      };
+    });
+    hypervisor.state.hosts.splice(0, 3, ...hosts);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(testFleet.cloned).toMatchObject([{ vmId: 9_003, host: 'pve3' }]);
+    const [machine] = await machinesIn(testFleet.store);
+    expect(machine?.placement?.host).toBe('pve1');
+  });
+
   it.each([
     ['is no template', { template: '0' }],
     ['has another name', { name: 'other' }],

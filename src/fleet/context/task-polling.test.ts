@@ -29,6 +29,13 @@ describe('TaskPolling', () => {
     expect(ages.at(-1)).toBeLessThanOrEqual(4_200);
   });
 
+  it('polls a task that may have ended at intervals of a twentieth of its age, within limits', () => {
+    const polling = new TaskPolling();
+    polling.ended('workers clone', 4_000);
+    const intervals = [3_800, 6_000, 60_000].map((age) => polling.nextPollMs('workers clone', age));
+    expect(intervals).toEqual([190, 300, 500]);
+  });
+
   it('polls a long task early, because a task that fails does so early', () => {
     const polling = new TaskPolling();
     polling.ended('workers clone', 120_000);
