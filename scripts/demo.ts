@@ -1,121 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run demo`: `pvescaler serve` in mode standalone, on a simulated Proxmox VE with three hosts and a simulated
-// Kubernetes cluster without nodes. Pods are created, machines follow, pods run; the workload shrinks, a machine is
-// drained; the workload is deleted, and every machine with it. Then it waits for a person's load until Ctrl-C.
-// `-- --once` runs the cycle at maximum speed and ends. Exits with 0 only if every pod ran and nothing is left behind.
+// `npm run demo`: `pvescaler serve` on a simulated Proxmox VE with three hosts and a simulated Kubernetes cluster without
+// nodes. It plays a day in a few minutes, then waits for a person's load until Ctrl-C. `--once` plays it at maximum speed
+// and ends. Exits with 0 only if every pod ran and nothing is left behind.
 import { performance } from 'node:perf_hooks';
+import { parseArgs } from 'node:util';
 import { systemClock } from '../src/system/index.ts';
-import { type DemoSite, startDemoSite } from './demo/site.ts';
+import { ClusterAutoscaler } from './demo/cluster-autoscaler.ts';
+import type { DemoMode } from './demo/config.ts';
+import { SCENES, type Scene, type Stage } from './demo/scenes.ts';
+import { type DemoSite, OTHER_VM_IDS, startDemoSite } from './demo/site.ts';
 import { Timeline } from './demo/timeline.ts';
+import { addLoad, removeLoad } from './demo/workloads.ts';
 
-const isOnce = process.argv.includes('--once');
-/** Slow enough to watch, or limited by intervals only. */
-const speed = isOnce ? 500 : 10;
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 180_000;
 const POLL_MS = 25;
+const IDLE = 'idle';
+const HELP = `npm run demo -- [options]
 
-type Kubernetes = DemoSite['kubernetes'];
+Plays a day on simulated Proxmox hosts and a simulated Kubernetes cluster, then waits for your load until Ctrl-C.
 
-function template(app: string, cpu: string, extra: { annotations?: object; spec?: object } = {}) {
-  const requests = { cpu, memory: '512Mi' };
-  return {
-    metadata: { labels: { app }, annotations: { ...extra.annotations } },
-    spec: {
-      containers: [{ name: 'main', image: 'example/app', resources: { requests } }],
-      terminationGracePeriodSeconds: 2,
-      ...extra.spec,
-    },
-  };
+  --once            play at maximum speed, then end; exit code 0 only if every pod ran and nothing is left behind
+  --mode MODE       standalone (default), or externalgrpc: behind a scripted Cluster Autoscaler
+  --scene SCENE     begin with: ${[...SCENES.map(({ name }) => name), IDLE].join(', ')}
+`;
+
+interface Options {
+  readonly isOnce: boolean;
+  readonly mode: DemoMode;
+  readonly scenes: readonly Scene[];
 }
 
-function createWorkload(kubernetes: Kubernetes): void {
-  const named = (name: string) => ({ name, namespace: 'default' });
-  const selector = (app: string) => ({ matchLabels: { app } });
-  kubernetes.create('apps/v1', 'deployments', {
-    metadata: named('web'),
-    spec: { replicas: 6, selector: selector('web'), template: template('web', '600m') },
-  });
-  kubernetes.create('policy/v1', 'poddisruptionbudgets', {
-    metadata: named('web'),
-    spec: { maxUnavailable: 1, selector: selector('web') },
-  });
-  const term = { labelSelector: selector('db'), topologyKey: 'kubernetes.io/hostname' };
-  const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
-  const spec = { affinity: { podAntiAffinity } };
-  kubernetes.create('apps/v1', 'deployments', {
-    metadata: named('db'),
-    spec: { replicas: 2, selector: selector('db'), template: template('db', '1', { spec }) },
-  });
-  const annotations = { 'sim.pvescaler.dev/run-seconds': isOnce ? '500' : '100' };
-  kubernetes.create('batch/v1', 'jobs', {
-    metadata: named('report'),
-    spec: {
-      completions: 3,
-      parallelism: 3,
-      template: template('report', '500m', { annotations, spec: { restartPolicy: 'Never' } }),
+/** Undefined when help was asked for. */
+function readOptions(): Options | undefined {
+  const { values } = parseArgs({
+    options: {
+      once: { type: 'boolean', default: false },
+      mode: { type: 'string', default: 'standalone' },
+      scene: { type: 'string', default: 'morning' },
+      help: { type: 'boolean', short: 'h', default: false },
     },
   });
-}
-
-function scale(kubernetes: Kubernetes, name: string, replicas: number): void {
-  const metadata = { name, namespace: 'default' };
-  kubernetes.change('apps/v1', 'deployments', { metadata, spec: { replicas } });
-}
-
-async function waitUntil(
-  { failed }: DemoSite,
-  timeline: Timeline,
-  step: { readonly what: string; readonly isDone: () => boolean },
-): Promise<void> {
-  const deadline = performance.now() + TIMEOUT_MS;
-  while (performance.now() < deadline) {
-    timeline.update();
-    if (step.isDone()) return;
-    await Promise.race([failed, systemClock.sleep(POLL_MS)]);
-  }
-  throw new Error(`${step.what} did not happen within ${TIMEOUT_MS / 1_000} s`);
-}
-
-async function runCycle(site: DemoSite, timeline: Timeline): Promise<void> {
-  const { kubernetes } = site;
-  timeline.row('== create 11 pods: web 6, db 2 on different nodes, report 3');
-  createWorkload(kubernetes);
-  const jobs = () => kubernetes.list('batch/v1', 'jobs')[0]?.['status'];
-  const isJobDone = () => (jobs() as { readonly succeeded?: number } | undefined)?.succeeded === 3;
-  await waitUntil(site, timeline, {
-    what: 'every pod runs and the job is complete',
-    isDone: () => timeline.count().running === 8 && isJobDone(),
-  });
-  const before = timeline.count().readyNodes;
-  timeline.row('== scale web to 1: fewer machines suffice');
-  scale(kubernetes, 'web', 1);
-  await waitUntil(site, timeline, {
-    what: 'a machine is removed and every pod runs',
-    isDone: () => {
-      const { readyNodes, running, pending, vms } = timeline.count();
-      return readyNodes < before && vms === readyNodes && running === 3 && pending === 0;
-    },
-  });
-  timeline.row('== delete all workloads');
-  for (const name of ['web', 'db'])
-    kubernetes.remove('apps/v1', 'deployments', { name, namespace: 'default' });
-  kubernetes.remove('batch/v1', 'jobs', { name: 'report', namespace: 'default' });
-  await waitUntil(site, timeline, {
-    what: 'every machine is deleted',
-    isDone: () => {
-      const { vms } = timeline.count();
-      return vms === 0 && kubernetes.list('v1', 'nodes').length === 0;
-    },
-  });
+  if (values.help) return undefined;
+  const { mode, scene } = values;
+  if (mode !== 'standalone' && mode !== 'externalgrpc')
+    throw new Error(`--mode is standalone or externalgrpc, not ${mode}`);
+  const first = SCENES.findIndex(({ name }) => name === scene);
+  if (first === -1 && scene !== IDLE) throw new Error(`there is no scene ${scene}; see --help`);
+  return { isOnce: values.once, mode, scenes: first === -1 ? [] : SCENES.slice(first) };
 }
 
 /** VMs, seeds, Nodes, pods and tokens that still exist. The image stays, as it does on real storage. */
 function listLeftovers({ proxmox, kubernetes }: DemoSite): readonly string[] {
   const { vms, volumes } = proxmox.inspect();
-  const names = (kind: string, objects: ReturnType<Kubernetes['list']>) =>
+  const names = (kind: string, objects: ReturnType<DemoSite['kubernetes']['list']>) =>
     objects.map(({ metadata }) => `${kind} ${metadata.name}`);
   return [
-    ...vms.map(({ id }) => `VM ${id}`),
+    ...vms.filter(({ id }) => !OTHER_VM_IDS.includes(id)).map(({ id }) => `VM ${id}`),
     ...volumes.filter(({ content }) => content !== 'import').map(({ id }) => id),
     ...names('Node', kubernetes.list('v1', 'nodes')),
     ...names('Pod', kubernetes.list('v1', 'pods')),
@@ -123,45 +63,156 @@ function listLeftovers({ proxmox, kubernetes }: DemoSite): readonly string[] {
   ];
 }
 
-/** Until Ctrl-C. */
-async function idle({ failed, kubeconfigPath, dashboardUrl }: DemoSite): Promise<void> {
+function createStage(
+  site: DemoSite,
+  timeline: Timeline,
+  { isOnce, mode, stopped }: Options & { readonly stopped: Promise<never> },
+): Stage {
+  const sleep = (ms: number) => Promise.race([site.failed, stopped, systemClock.sleep(ms)]);
+  return {
+    site,
+    timeline,
+    isOnce,
+    isStandalone: mode === 'standalone',
+    sleep,
+    pause: (seconds) => (isOnce ? Promise.resolve() : sleep(seconds * 1_000)),
+    async waitUntil(what, isDone) {
+      const deadline = performance.now() + TIMEOUT_MS;
+      while (performance.now() < deadline) {
+        timeline.update();
+        if (await isDone()) return;
+        await sleep(POLL_MS);
+      }
+      throw new Error(`${what}: this did not happen within ${TIMEOUT_MS / 1_000} s`);
+    },
+  };
+}
+
+const EXTERNAL = `A scripted Cluster Autoscaler decides about pods, over gRPC with mutual TLS. The page shows machines and their
+reasons; it has no pending pods and no plan in this mode.
+`;
+
+function printAddresses(site: DemoSite): void {
+  const { dashboardUrl, dashboardToken, healthUrl, kubeconfigPath } = site;
+  console.log(`dashboard            ${dashboardUrl}/#token=${dashboardToken}
+health and metrics   ${healthUrl}/readyz  ${healthUrl}/metrics
+kubectl              export KUBECONFIG=${kubeconfigPath}
+
+Ctrl-C ends the demo at any time and removes everything.
+`);
+}
+
+async function playDay(stage: Stage, scenes: readonly Scene[]): Promise<void> {
+  for (const { time, title, text, look, play } of scenes) {
+    stage.site.showPanel({ title: `${time}, ${title}`, text, look, isIdle: false });
+    console.log(`\n== ${time}, ${title}\n${wrap(text)}\n${wrap(`Look at: ${look}`)}\n`);
+    stage.timeline.writeHeader();
+    await stage.pause(2);
+    await play(stage);
+    await stage.pause(3);
+  }
+}
+
+function wrap(text: string): string {
+  return text.replace(/(.{1,98})(?: |$)/g, '   $1\n').trimEnd();
+}
+
+async function idle({ site, timeline, sleep }: Stage): Promise<void> {
+  const text = 'Nothing runs now. Add load and watch machines come and go.';
+  const look = 'the buttons below; they need the token of the link that the demo printed.';
+  site.showPanel({ title: 'your turn', text, look, isIdle: true });
   console.log(`
-The cycle is complete. Add load, and watch ${dashboardUrl}:
-  export KUBECONFIG=${kubeconfigPath}
-  kubectl create deployment more --image=example/app --replicas=5
-  kubectl set resources deployment more --requests=cpu=1
-Ctrl-C ends the demo and removes everything.`);
-  const stop = Promise.withResolvers<void>();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.resolve());
-  await Promise.race([stop.promise, failed]).catch((error: unknown) => {
-    failure = error;
+== your turn
+   ${text} Add it on the page, or with kubectl:
+     export KUBECONFIG=${site.kubeconfigPath}
+     kubectl create deployment more --image=example/app --replicas=5
+     kubectl set resources deployment more --requests=cpu=1
+     kubectl get pods -o wide
+   Ctrl-C ends the demo and removes everything.
+`);
+  timeline.writeHeader();
+  for (;;) {
+    timeline.update();
+    await sleep(POLL_MS);
+  }
+}
+
+class Stopped extends Error {}
+
+/** `promise` rejects at the first signal. */
+function listenForSignals() {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => undefined);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => reject(new Stopped()));
+  return promise;
+}
+
+function startSite({ isOnce, mode }: Options): Promise<DemoSite> {
+  return startDemoSite({
+    // Slow enough to watch, or limited by intervals only.
+    speed: isOnce ? 500 : 10,
+    mode,
+    actions: ({ kubernetes }) => ({
+      load: { label: 'Add 4 pods of 1 CPU', run: () => addLoad(kubernetes) },
+      unload: { label: 'Remove the added pods', run: () => removeLoad(kubernetes) },
+    }),
   });
 }
 
-const site = await startDemoSite(speed);
-console.log(`dashboard: ${site.dashboardUrl} (token for actions: ${site.dashboardToken})
-health and metrics: ${site.healthUrl}/readyz, ${site.healthUrl}/metrics
-kubectl: KUBECONFIG=${site.kubeconfigPath}
-`);
-const timeline = new Timeline(site);
-let failure: unknown;
-try {
-  await runCycle(site, timeline);
-  await waitUntil(site, timeline, {
-    what: 'nothing is left behind',
-    isDone: () => listLeftovers(site).length === 0,
+/** Resolves with what is left behind. */
+async function play(stage: Stage, { isOnce, scenes }: Options): Promise<readonly string[]> {
+  const { site } = stage;
+  await playDay(stage, scenes);
+  if (!isOnce) await idle(stage);
+  const isClean = () => listLeftovers(site).length === 0;
+  await stage.waitUntil('nothing is left behind', isClean).catch((error: unknown) => {
+    if (error instanceof Stopped) throw error;
   });
-} catch (error) {
-  failure = error;
-  console.error(`\nThe log of the daemon ends with:\n${site.readLogTail()}`);
+  return listLeftovers(site);
 }
-const leftovers = listLeftovers(site);
-if (failure === undefined && !isOnce) await idle(site);
-await site.close();
-const neverRan = timeline.created.size - timeline.ran.size;
-console.log(
-  `\n${timeline.ran.size} of ${timeline.created.size} pods ran on at most ${timeline.mostNodes} nodes. ` +
-    (leftovers.length === 0 ? 'Nothing was left behind.' : `LEFT BEHIND: ${leftovers.join(', ')}`),
-);
-if (failure !== undefined) console.error(failure instanceof Error ? failure.message : failure);
-process.exitCode = failure === undefined && neverRan === 0 && leftovers.length === 0 ? 0 : 1;
+
+/** Resolves with the exit code. */
+async function main(options: Options): Promise<number> {
+  const stopped = listenForSignals();
+  const site = await startSite(options);
+  const timeline = new Timeline(site);
+  const stage = createStage(site, timeline, { ...options, stopped });
+  const stopClient = new AbortController();
+  let client: Promise<void> | undefined;
+  try {
+    printAddresses(site);
+    if (options.mode === 'externalgrpc') {
+      console.log(EXTERNAL);
+      const log = (text: string) => timeline.row(text);
+      client = new ClusterAutoscaler(site, log).run(stopClient.signal);
+    }
+    return report(timeline, await play(stage, options));
+  } catch (error) {
+    if (error instanceof Stopped) return options.isOnce ? 130 : 0;
+    console.error(`\nThe log of the daemon ends with:\n${site.readLogTail()}`);
+    throw error;
+  } finally {
+    stopClient.abort();
+    await client;
+    await site.close();
+    console.log('\nEvery process, port and file of the demo is gone.');
+  }
+}
+
+/** The exit code: 0 only if every pod ran and nothing is left behind. */
+function report({ ran, created, mostNodes }: Timeline, leftovers: readonly string[]): number {
+  const left =
+    leftovers.length === 0 ? 'Nothing was left behind.' : `LEFT BEHIND: ${leftovers.join(', ')}`;
+  console.log(`\n${ran.size} of ${created.size} pods ran on at most ${mostNodes} nodes. ${left}`);
+  return ran.size === created.size && leftovers.length === 0 ? 0 : 1;
+}
+
+try {
+  const options = readOptions();
+  if (options === undefined) process.stdout.write(HELP);
+  else process.exitCode = await main(options);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

@@ -2,7 +2,7 @@
 // The first step of every npm script: `node scripts/ensure.mjs -- command…` installs the packages of the lock file when
 // they are missing, puts Node 24 first in PATH, builds the CLI, then runs the command. Plain JavaScript for Node 18 and
 // later, because it runs before Node 24 is installed.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -97,6 +97,27 @@ function run(command, args, path) {
   return child.status ?? 1;
 }
 
+/**
+ * Waits for the command also after Ctrl-C, so that it can end in order. A terminal sends the signal to both; everyone else
+ * sends it only to this process.
+ */
+function runToEnd(command, args, path) {
+  const child = spawn(command, args, {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, PATH: path },
+  });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.on(signal, () => {
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
+    });
+  child.on('error', (error) => fail(`${command} could not be started: ${error.message}`));
+  child.on('exit', (code, signal) => {
+    if (signal) fail(`${command} was terminated by ${signal}`);
+    process.exit(code ?? 1);
+  });
+}
+
 function main() {
   install();
   const bin = join(root, 'node_modules', '.bin');
@@ -104,8 +125,7 @@ function main() {
   if (run('node', ['scripts/build.mjs'], path) !== 0)
     fail('the build failed; the output of esbuild is above');
   const [command, ...args] = process.argv.slice(process.argv.indexOf('--') + 1);
-  if (process.argv.includes('--') && command !== undefined)
-    process.exitCode = run(command, args, path);
+  if (process.argv.includes('--') && command !== undefined) runToEnd(command, args, path);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main();

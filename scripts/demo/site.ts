@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The site of the demo: a simulated Proxmox VE, a simulated Kubernetes cluster, and `pvescaler serve` as a process.
-import { type ChildProcess, spawn } from 'node:child_process';
+// The site of the demo: a simulated Proxmox VE, a simulated Kubernetes cluster, `pvescaler serve` as a process, and its
+// dashboard with the demo's own section.
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createWriteStream, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { listen } from '../../src/http/index.ts';
 import { type KubernetesSim, startKubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import {
   createProxmoxSim,
@@ -16,13 +17,20 @@ import {
   serveProxmoxSim,
 } from '../../src/sim/proxmox/index.ts';
 import { openHttpTransport, systemClock, systemRandom } from '../../src/system/index.ts';
+import { type DemoMode, formatConfig } from './config.ts';
+import { startDaemon } from './daemon.ts';
+import { createDemoPage, type DemoActions, type DemoPanel } from './page.ts';
 
 const GIB = 2 ** 30;
-const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
-const IMAGE_URL = 'https://images.example/noble-with-agent.img';
+const IMAGE = {
+  url: 'https://images.example/noble-with-agent.img',
+  sha256: '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44',
+};
 const SECRET = '00000000-0000-4000-8000-000000000001';
-const LOG_TAIL_LINES = 30;
 const ROOT = join(import.meta.dirname, '../..');
+const FOLDER_PREFIX = 'pvescaler-demo-';
+/** Of the guests' leases, which are renewed every 10 s: shorter than in Kubernetes, so that a person sees it. */
+const NODE_GRACE_MS = 13_000;
 
 export interface DemoSite {
   readonly proxmox: ProxmoxSim;
@@ -32,6 +40,10 @@ export interface DemoSite {
   /** Of actions in the dashboard. */
   readonly dashboardToken: string;
   readonly kubeconfigPath: string;
+  /** Of mode externalgrpc: where the Cluster Autoscaler connects, and the folder of its certificate. */
+  readonly grpc: { readonly address: string; readonly certs: string };
+  /** What the demo's section of the page shows. */
+  showPanel(panel: DemoPanel): void;
   /** The last lines of the daemon's log. */
   readLogTail(): string;
   /** Rejects when the daemon ends although it was not stopped. */
@@ -39,67 +51,33 @@ export interface DemoSite {
   close(): Promise<void>;
 }
 
-interface ConfigFields {
-  readonly folder: string;
-  readonly proxmoxUrl: string;
-  readonly fingerprint: string;
-  readonly server: string;
-  readonly ports: Ports;
+export interface DemoSiteOptions {
+  /** Factor by which the simulated Proxmox VE and its guests are faster than real ones. */
+  readonly speed: number;
+  readonly mode?: DemoMode;
+  /** Actions of the demo's section of the page; absent: it has none. */
+  readonly actions?: (site: Pick<DemoSite, 'proxmox' | 'kubernetes'>) => DemoActions;
 }
 
-interface Ports {
-  readonly health: number;
-  readonly dashboard: number;
-}
-
-function formatConfig({ folder, proxmoxUrl, fingerprint, server, ports }: ConfigFields): string {
-  const pool = (name: string, size: string) => `
-  - name: ${name}
-    from: { image: noble }
-    join: k3s
-    size: ${size}
-    limits: { min: 0, max: 8 }
-    scaleUp: { stabilizationWindow: 500ms }
-    scaleDown: { unneededTime: 4s, delayAfterAdd: 2s, delayAfterFailure: 2s, maxConcurrent: 4 }
-    deletion: { shutdownTimeout: 30s }`;
-  return `apiVersion: pvescaler.dev/v1alpha1
-mode: standalone
-cluster: { name: demo, kubeconfig: ${folder}/kubeconfig }
-state: { path: ${folder}/state/state.db }
-http:
-  health: 127.0.0.1:${ports.health}
-  dashboard: 127.0.0.1:${ports.dashboard}
-  dashboardTokenFile: ${folder}/dashboard-token
-pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 }
-intervals: { reconcile: 5s, scan: 1s }
-proxmox:
-  lab:
-    endpoints: ["${proxmoxUrl}"]
-    tls: { fingerprints: ["${fingerprint}"] }
-    token: { id: "scaler@pve!sim", secretFile: ${folder}/token }
-    vmIds: 1250-1300
-    storage: { images: local, seeds: shared, disks: local-lvm }
-images:
-  noble: { url: ${IMAGE_URL}, checksum: "sha256:${SHA256}" }
-join:
-  k3s: { server: "${server}", version: v1.34.4+k3s1, token: auto }
-pools:${pool('small', '{ cpu: 2, memory: 4Gi, disk: 20Gi }')}${pool('large', '{ cpu: 4, memory: 8Gi, disk: 40Gi }')}
-`;
-}
+/** Guests of other people, so that the hosts are not empty. */
+const OTHER_GUESTS = {
+  vms: [
+    { id: 100, host: 'pve1', config: { name: 'nas', memory: '8192', cores: '2' }, running: true },
+    { id: 101, host: 'pve2', config: { name: 'db-1', memory: '16384', cores: '4' }, running: true },
+    { id: 102, host: 'pve3', config: { name: 'win11', memory: '8192', cores: '4' } },
+  ],
+  containers: [
+    { id: 110, host: 'pve1', name: 'dns', memory: GIB, cpus: 1, running: true },
+    { id: 111, host: 'pve3', name: 'proxy', memory: 2 * GIB, cpus: 1, running: true },
+  ],
+};
+export const OTHER_VM_IDS: readonly number[] = OTHER_GUESTS.vms.map(({ id }) => id);
 
 function createProxmox(speed: number): ProxmoxSim {
+  const { url, sha256 } = IMAGE;
+  const image = { url, size: 600 * 2 ** 20, virtualSize: 3 * GIB, checksums: { sha256 } };
   return createProxmoxSim({
-    cluster: {
-      ...defaultCluster(3),
-      urls: [
-        {
-          url: IMAGE_URL,
-          size: 600 * 2 ** 20,
-          virtualSize: 3 * GIB,
-          checksums: { sha256: SHA256 },
-        },
-      ],
-    },
+    cluster: { ...defaultCluster(3), ...OTHER_GUESTS, urls: [image] },
     clock: systemClock,
     random: systemRandom,
     speed,
@@ -114,51 +92,105 @@ function createProxmox(speed: number): ProxmoxSim {
   });
 }
 
-/** `speed`: factor by which the simulated Proxmox VE and its guests are faster than real ones. */
-export async function startDemoSite(speed: number): Promise<DemoSite> {
-  const folder = await mkdtemp(join(tmpdir(), 'pvescaler-demo-'));
+export async function startDemoSite(options: DemoSiteOptions): Promise<DemoSite> {
+  await using started = new AsyncDisposableStack();
+  const folder = await createFolder();
+  started.defer(() => rm(folder, { recursive: true, force: true }));
   const cluster = await startKubernetesSim({
     clock: systemClock,
     random: systemRandom,
     listen: '127.0.0.1:0',
     fakeNodes: 0,
+    controllers: { nodeMonitorGraceMs: NODE_GRACE_MS },
   });
-  const proxmox = createProxmox(speed);
+  started.defer(() => cluster.close());
+  const proxmox = createProxmox(options.speed);
   const served = await serveProxmoxSim(proxmox, { listen: '127.0.0.1:0', tls: true });
-  await mkdir(join(folder, 'state'));
-  await writeFile(join(folder, 'kubeconfig'), cluster.kubeconfig, { mode: 0o600 });
-  await writeFile(join(folder, 'token'), `${SECRET}\n`, { mode: 0o600 });
-  const dashboardToken = randomBytes(12).toString('hex');
-  await writeFile(join(folder, 'dashboard-token'), `${dashboardToken}\n`, { mode: 0o600 });
-  const health = await findFreePort(8080);
-  const ports = { health, dashboard: await findFreePort(health + 1) };
-  await writeFile(
-    join(folder, 'config.yaml'),
-    formatConfig({
-      folder,
-      proxmoxUrl: new URL(served.url).origin,
-      fingerprint: served.fingerprint ?? '',
-      server: cluster.url,
-      ports,
-    }),
-  );
+  started.defer(() => served.close());
+  const { mode = 'standalone' } = options;
+  const dashboardToken = await writeSecrets(folder, cluster.kubeconfig);
+  if (mode === 'externalgrpc') createCertificates(join(folder, 'certs'));
+  const ports = await findPorts();
+  const config = formatConfig({
+    mode,
+    folder,
+    proxmoxUrl: new URL(served.url).origin,
+    fingerprint: served.fingerprint ?? '',
+    server: cluster.url,
+    image: IMAGE,
+    ports,
+  });
+  await writeFile(join(folder, 'config.yaml'), config);
   const daemon = startDaemon(folder);
+  started.defer(() => daemon.stop());
+  let panel: DemoPanel = { title: '', text: '', look: '', isIdle: false };
+  const page = createDemoPage({
+    target: `http://127.0.0.1:${ports.dashboard}`,
+    token: dashboardToken,
+    panel: () => panel,
+    actions: options.actions?.({ proxmox, kubernetes: cluster.sim }),
+  });
+  const dashboard = await listen(page, { host: '127.0.0.1', port: ports.page }, 'the dashboard');
+  started.defer(() => dashboard.close());
+  const all = started.move();
   return {
     proxmox,
     kubernetes: cluster.sim,
-    dashboardUrl: `http://127.0.0.1:${ports.dashboard}`,
+    dashboardUrl: dashboard.url,
     healthUrl: `http://127.0.0.1:${ports.health}`,
     dashboardToken,
     kubeconfigPath: join(folder, 'kubeconfig'),
+    grpc: { address: `localhost:${ports.grpc}`, certs: join(folder, 'certs') },
+    showPanel: (next) => {
+      panel = next;
+    },
     readLogTail: () => daemon.readLogTail(),
     failed: daemon.failed,
-    close: async () => {
-      await daemon.stop();
-      await cluster.close();
-      await served.close();
-      await rm(folder, { recursive: true, force: true });
-    },
+    close: () => all.disposeAsync(),
   };
+}
+
+/** Named after this process. Folders of demos that were killed together with their daemon are removed. */
+async function createFolder(): Promise<string> {
+  for (const name of await readdir(tmpdir())) {
+    const pid = new RegExp(`^${FOLDER_PREFIX}(\\d+)-`).exec(name)?.[1];
+    if (pid === undefined || isAlive(Number(pid))) continue;
+    await rm(join(tmpdir(), name), { recursive: true, force: true });
+  }
+  return mkdtemp(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Resolves with the token of the dashboard. */
+async function writeSecrets(folder: string, kubeconfig: string): Promise<string> {
+  await mkdir(join(folder, 'state'));
+  const dashboardToken = randomBytes(12).toString('hex');
+  const files = { kubeconfig, token: `${SECRET}\n`, 'dashboard-token': `${dashboardToken}\n` };
+  for (const [name, text] of Object.entries(files))
+    await writeFile(join(folder, name), text, { mode: 0o600 });
+  return dashboardToken;
+}
+
+function createCertificates(folder: string): void {
+  const args = [join(ROOT, 'bin/pvescaler.js'), 'certs', '--output', folder];
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`pvescaler certs failed: ${stderr}`);
+}
+
+/** 8080 and 8081, or the next free ones; the daemon's own dashboard is behind that of the demo. */
+async function findPorts() {
+  const health = await findFreePort(8080);
+  const page = await findFreePort(health + 1);
+  const dashboard = await findFreePort(page + 1);
+  return { health, page, dashboard, grpc: await findFreePort(dashboard + 1) };
 }
 
 /** The first port from here on that nothing listens on. */
@@ -175,42 +207,4 @@ async function findFreePort(first: number): Promise<number> {
     }
   }
   throw new Error(`all ports from ${first} to ${first + 99} are in use`);
-}
-
-interface Daemon {
-  readonly failed: Promise<never>;
-  readLogTail(): string;
-  stop(): Promise<void>;
-}
-
-function startDaemon(folder: string): Daemon {
-  const logFile = join(folder, 'serve.log');
-  const log = createWriteStream(logFile);
-  const child: ChildProcess = spawn(
-    process.execPath,
-    [join(ROOT, 'bin/pvescaler.js'), 'serve', '--config', join(folder, 'config.yaml')],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env['PATH'], HOME: '/nonexistent' } },
-  );
-  child.stdout?.pipe(log, { end: false });
-  child.stderr?.pipe(log, { end: false });
-  const ended = once(child, 'exit');
-  let isStopped = false;
-  const failed = (async () => {
-    const [code] = (await ended) as [number | null];
-    if (isStopped) return new Promise<never>(() => undefined);
-    throw new Error(`pvescaler serve ended with code ${code}`);
-  })();
-  // Reported by whatever waits for it; without a waiter it is not unhandled.
-  failed.catch(() => undefined);
-  return {
-    failed,
-    readLogTail: () =>
-      readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-LOG_TAIL_LINES).join('\n'),
-    stop: async () => {
-      isStopped = true;
-      child.kill('SIGTERM');
-      await ended;
-      log.end();
-    },
-  };
 }

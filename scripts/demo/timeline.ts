@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline of the demo: one row per event, with the number of VMs, nodes and pods after it.
 import { performance } from 'node:perf_hooks';
-import type { DemoSite } from './site.ts';
+import { type DemoSite, OTHER_VM_IDS } from './site.ts';
+import { NEVER_FITS } from './workloads.ts';
 
 type KubeObject = ReturnType<DemoSite['kubernetes']['list']>[number];
 
@@ -23,6 +24,10 @@ function isTerminating({ metadata }: KubeObject): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
+function isOver(pod: KubeObject): boolean {
+  return ['Succeeded', 'Failed'].includes(phaseOf(pod));
+}
+
 function isReady(node: KubeObject): boolean {
   const { conditions = [] } = (node['status'] ?? {}) as {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
@@ -39,6 +44,7 @@ export class Timeline {
   readonly #startedAt = performance.now();
   #vms = new Map<number, string>();
   #nodes = new Map<string, string>();
+  readonly #wasReady = new Set<string>();
   #pods = '';
   /** Names of pods that have run. */
   readonly ran = new Set<string>();
@@ -47,17 +53,26 @@ export class Timeline {
 
   constructor(site: DemoSite) {
     this.#site = site;
+  }
+
+  writeHeader(): void {
     process.stdout.write(`${HEADER}\n${'-'.repeat(HEADER.length + 24)}\n`);
   }
 
   count(): Counts {
-    const { proxmox, kubernetes } = this.#site;
+    const { kubernetes } = this.#site;
+    const nodes = kubernetes.list('v1', 'nodes').filter(isReady);
+    const ready = new Set(nodes.map(({ metadata }) => metadata.name));
     const pods = kubernetes.list('v1', 'pods');
-    const live = pods.filter((pod) => !isTerminating(pod));
+    // The status of a pod on a lost node is that of its last heartbeat.
+    const live = pods.filter((pod) => {
+      const node = (pod['spec'] as { readonly nodeName?: string }).nodeName;
+      return !isTerminating(pod) && (node === undefined || ready.has(node) || isOver(pod));
+    });
     const inPhase = (phase: string) => live.filter((pod) => phaseOf(pod) === phase).length;
     return {
-      vms: proxmox.inspect().vms.length,
-      readyNodes: kubernetes.list('v1', 'nodes').filter(isReady).length,
+      vms: this.#listVms().length,
+      readyNodes: ready.size,
       pending: inPhase('Pending'),
       running: inPhase('Running'),
       succeeded: inPhase('Succeeded'),
@@ -67,6 +82,7 @@ export class Timeline {
   /** Writes a row for everything that changed since the last call. */
   update(): void {
     for (const pod of this.#site.kubernetes.list('v1', 'pods')) {
+      if (pod.metadata.name.startsWith(NEVER_FITS)) continue;
       this.created.add(pod.metadata.uid);
       if (['Running', 'Succeeded'].includes(phaseOf(pod))) this.ran.add(pod.metadata.uid);
     }
@@ -79,10 +95,12 @@ export class Timeline {
     this.#pods = pods;
   }
 
+  #listVms() {
+    return this.#site.proxmox.inspect().vms.filter(({ id }) => !OTHER_VM_IDS.includes(id));
+  }
+
   #updateVms(): void {
-    const now = new Map(
-      this.#site.proxmox.inspect().vms.map(({ id, host }) => [id, `VM ${id} on ${host}`]),
-    );
+    const now = new Map(this.#listVms().map(({ id, host }) => [id, `VM ${id} on ${host}`]));
     for (const [id, text] of now) if (!this.#vms.has(id)) this.row(`${text} created`);
     for (const [id, text] of this.#vms) if (!now.has(id)) this.row(`${text} deleted`);
     this.#vms = now;
@@ -91,10 +109,12 @@ export class Timeline {
   #updateNodes(): void {
     const stateOf = (node: KubeObject) => {
       if (isCordoned(node)) return 'is being drained';
-      return isReady(node) ? 'is ready' : 'registered';
+      if (isReady(node)) return 'is ready';
+      return this.#wasReady.has(node.metadata.uid) ? 'is unreachable' : 'registered';
     };
     const nodes = this.#site.kubernetes.list('v1', 'nodes');
     const now = new Map(nodes.map((node) => [node.metadata.name, stateOf(node)]));
+    for (const { metadata } of nodes.filter(isReady)) this.#wasReady.add(metadata.uid);
     for (const [name, state] of now) {
       if (this.#nodes.get(name) !== state) this.row(`Node ${name} ${state}`);
     }

@@ -131,6 +131,34 @@ describe('kubectl with the simulated cluster', () => {
     ]);
   });
 
+  it('prints objects of every common kind, in a table, wide and as YAML', () => {
+    const kinds =
+      'nodes,namespaces,pods,deployments,replicasets,statefulsets,daemonsets,jobs,services,configmaps,secrets,serviceaccounts,pdb,pv,pvc,sc,leases,priorityclasses,roles,events';
+    for (const output of ['', ' -o wide', ' -o name']) {
+      const printed = kubectl(`get ${kinds} -A${output}`);
+      for (const name of ['node/fake-1', 'deployment.apps/web', 'configmap/kube-root-ca.crt'])
+        expect(printed).toContain(name);
+    }
+    expect(kubectl('get deployment web -o yaml')).toMatch(/^kind: Deployment$/m);
+    expect(kubectl('describe deployment web')).toMatch(/Replicas: +5 desired/);
+    expect(kubectl('describe pdb web')).toContain('Max unavailable');
+    expect(kubectl('describe namespace default')).toContain('Active');
+  });
+
+  it('explains kinds and the fields that the simulator acts on', () => {
+    expect(kubectl('explain pods')).toMatch(/KIND: +Pod[^]*spec\s<Object>/);
+    expect(kubectl('explain deployment.spec.replicas')).toContain('Number of pods');
+    expect(run('explain pods.spec.nothing')).toMatchObject({ status: 1 });
+  });
+
+  it('refuses kubectl top and exec: nothing is measured, and no container runs', () => {
+    expect(run('top nodes')).toMatchObject({
+      status: 1,
+      stderr: 'error: Metrics API not available\n',
+    });
+    expect(run('exec deploy/web -- date').status).toBe(1);
+  });
+
   it('says that there are no logs', () => {
     const [pod = ''] = kubectl('get pods -l app=web -o name').split('\n');
     expect(kubectl(`logs ${pod}`)).toBe('The simulator runs no containers.\n');
@@ -153,6 +181,12 @@ describe('kubectl with the simulated cluster', () => {
     ['secret generic five --from-literal=key=value', 'secret/five'],
     ['poddisruptionbudget six --selector=app=two --min-available=50%', 'policy/six'],
     ['priorityclass seven --value=7', 'scheduling.k8s.io/seven'],
+    ['serviceaccount eight', 'serviceaccount/eight'],
+    ['service clusterip nine --tcp=80:8080', 'service/nine'],
+    ['role ten --verb=get --resource=pods', 'rbac.authorization.k8s.io/ten'],
+    ['clusterrole eleven --verb=get,list --resource=nodes', 'rbac.authorization.k8s.io/eleven'],
+    ['rolebinding twelve --role=ten --user=me', 'rbac.authorization.k8s.io/twelve'],
+    ['clusterrolebinding thirteen --clusterrole=eleven --user=me', 'k8s.io/thirteen'],
   ])('creates %s', (what, created) => {
     expect(kubectl(`create ${what}`)).toContain(`${created} created`);
   });
@@ -162,6 +196,10 @@ describe('kubectl with the simulated cluster', () => {
     expect(kubectl('get deployment two -o jsonpath={.spec.replicas}')).toBe('0');
     expect(kubectl('get pdb six -o jsonpath={.spec.minAvailable}')).toBe('50%');
     expect(kubectl('get priorityclass seven -o jsonpath={.value}')).toBe('7');
+    expect(kubectl('get service nine -o jsonpath={.spec.ports[0].targetPort}')).toBe('8080');
+    expect(kubectl('get clusterrole eleven -o jsonpath={.rules[0].verbs}')).toBe('["get","list"]');
+    expect(kubectl('get rolebinding twelve -o jsonpath={.roleRef.name}')).toBe('ten');
+    expect(kubectl('auth can-i create pods')).toBe('yes\n');
   });
 
   it('labels, taints, patches and deletes', () => {

@@ -20,7 +20,7 @@ let site: DemoSite;
 let browser: Browser;
 
 beforeAll(async () => {
-  site = await startDemoSite(500);
+  site = await startDemoSite({ speed: 500 });
   browser = await chromium.launch({
     executablePath: CHROMIUM,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run'],

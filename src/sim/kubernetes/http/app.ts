@@ -11,7 +11,7 @@ import type { PagedLists } from './list.ts';
 import { readOpenApi } from './openapi.ts';
 import { choosePresentation } from './presentation.ts';
 import { parseRoute } from './routes.ts';
-import { type ApiCall, serveVerb } from './verbs.ts';
+import { type ApiCall, readBody, serveVerb } from './verbs.ts';
 import type { Watches } from './watch.ts';
 
 export interface AppOptions {
@@ -135,7 +135,7 @@ async function serveRequest(
   });
   authorize(user, request.method, url.pathname);
   if (request.method === 'POST' && url.pathname === ACCESS_REVIEW_PATH) {
-    return jsonResponse(options.access.review(JSON.parse(await request.text())), 201);
+    return jsonResponse(options.access.review(await readBody({ request })), 201);
   }
   options.access.check(user.username, { method: request.method, isWatch }, url.pathname);
   const document = request.method === 'GET' ? serveDocument(options, request, url) : undefined;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAPI v3 documents with the operations only, without schemas: kubectl reads from them that the server validates
-// fields and supports dry runs, and then validates nothing itself.
+// OpenAPI v3 documents: kubectl reads from the operations that the server validates fields and supports dry runs, and then
+// validates nothing itself; from the schemas it explains kinds.
 import { RESOURCES, splitApiVersion } from '../storage/resources.ts';
+import { describeKind } from './openapi-schemas.ts';
 
 const PREFIX = '/openapi/v3';
 const PATCH_PARAMETERS = ['dryRun', 'fieldManager', 'fieldValidation', 'force'].map((name) => ({
@@ -44,6 +45,6 @@ function describePaths(apiPath: string): object {
     openapi: '3.0.0',
     info: { title: 'Kubernetes', version: 'v1.36.2' },
     paths: Object.fromEntries(paths),
-    components: { schemas: {} },
+    components: { schemas: Object.fromEntries(resources.map(describeKind)) },
   };
 }

@@ -1,74 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies in Kubernetes' protobuf encoding, which `kubectl create KIND` sends: only the kinds and fields that it can set. A
-// field that is not in the tables must be empty. Numbers of fields are those of the generated.proto files of k8s.io/api.
+// field that is not in the tables must be empty.
 import { ApiError } from '../storage/api-error.ts';
 import { isObject, type Json, type JsonObject, textField } from '../storage/objects.ts';
-
-type Scalar =
-  | 'text'
-  | 'number'
-  /** A pointer: zero is a value. */
-  | 'set-number'
-  | 'flag'
-  | 'texts'
-  | 'text-map'
-  | 'bytes-map'
-  | 'int-or-string';
-type FieldType = Scalar | Message | readonly [Message];
-interface Message {
-  readonly [number: number]: readonly [name: string, type: FieldType];
-}
-
-const METADATA: Message = {
-  1: ['name', 'text'],
-  2: ['generateName', 'text'],
-  3: ['namespace', 'text'],
-  11: ['labels', 'text-map'],
-  12: ['annotations', 'text-map'],
-  14: ['finalizers', 'texts'],
-};
-const SELECTOR: Message = { 1: ['matchLabels', 'text-map'] };
-const CONTAINER: Message = {
-  1: ['name', 'text'],
-  2: ['image', 'text'],
-  3: ['command', 'texts'],
-  4: ['args', 'texts'],
-  6: ['ports', [{ 1: ['name', 'text'], 3: ['containerPort', 'number'], 4: ['protocol', 'text'] }]],
-  8: ['resources', {}],
-  14: ['imagePullPolicy', 'text'],
-};
-const POD_SPEC: Message = {
-  2: ['containers', [CONTAINER]],
-  3: ['restartPolicy', 'text'],
-  8: ['serviceAccountName', 'text'],
-};
-const TEMPLATE: Message = { 1: ['metadata', METADATA], 2: ['spec', POD_SPEC] };
-const DEPLOYMENT_SPEC: Message = {
-  1: ['replicas', 'set-number'],
-  2: ['selector', SELECTOR],
-  3: ['template', TEMPLATE],
-};
-const BUDGET_SPEC: Message = {
-  1: ['minAvailable', 'int-or-string'],
-  2: ['selector', SELECTOR],
-  3: ['maxUnavailable', 'int-or-string'],
-};
-
-const KINDS: Readonly<Record<string, Message>> = {
-  'v1 Namespace': {},
-  'v1 ServiceAccount': {},
-  'v1 ConfigMap': { 2: ['data', 'text-map'], 3: ['binaryData', 'bytes-map'] },
-  'v1 Secret': { 2: ['data', 'bytes-map'], 3: ['type', 'text'] },
-  'apps/v1 Deployment': { 2: ['spec', DEPLOYMENT_SPEC] },
-  'batch/v1 Job': { 2: ['spec', { 6: ['template', TEMPLATE] }] },
-  'policy/v1 PodDisruptionBudget': { 2: ['spec', BUDGET_SPEC] },
-  'scheduling.k8s.io/v1 PriorityClass': {
-    2: ['value', 'number'],
-    3: ['globalDefault', 'flag'],
-    4: ['description', 'text'],
-    5: ['preemptionPolicy', 'text'],
-  },
-};
+import { type FieldType, KINDS, METADATA, type Message, type Scalar } from './protobuf-kinds.ts';
 
 const MAGIC = [0x6b, 0x38, 0x73, 0x00];
 

@@ -139,7 +139,21 @@ const COLUMNS: Readonly<Record<string, readonly Column[]>> = {
     { name: 'Condition', cell: requestState },
   ],
   Lease: [{ name: 'Holder', cell: (lease) => textField(specOf(lease), 'holderIdentity') }],
-  Secret: [{ name: 'Type', cell: field('type') }],
+  Secret: [
+    { name: 'Type', cell: field('type') },
+    { name: 'Data', cell: countData },
+  ],
+  ConfigMap: [{ name: 'Data', cell: countData }],
+  Service: [
+    { name: 'Type', cell: (service) => textField(specOf(service), 'type') || 'ClusterIP' },
+    { name: 'Cluster-IP', cell: (service) => textField(specOf(service), 'clusterIP') || '<none>' },
+    { name: 'External-IP', cell: () => '<none>' },
+    { name: 'Port(s)', cell: servicePorts },
+  ],
+  PriorityClass: [
+    { name: 'Value', cell: (priority) => numberField(priority, 'value') },
+    { name: 'Global-Default', cell: (priority) => priority['globalDefault'] === true },
+  ],
 };
 
 const MINUTE = 60;
@@ -260,6 +274,17 @@ function lastSeen(event: SimObject): string {
 function readyReplicas(object: SimObject): string {
   const wanted = numberField(specOf(object), 'replicas', 1);
   return `${numberField(statusOf(object), 'readyReplicas')}/${wanted}`;
+}
+
+function countData(object: SimObject): number {
+  return Object.keys(objectField(object, 'data')).length;
+}
+
+function servicePorts(service: SimObject): string {
+  const ports = listField(specOf(service), 'ports').map(
+    (one) => `${numberField(one, 'port')}/${textField(one, 'protocol') || 'TCP'}`,
+  );
+  return ports.join(',') || '<none>';
 }
 
 function jobState(job: SimObject): string {

@@ -192,7 +192,7 @@ function checkPatchOptions(kind: PatchKind, { query }: ApiCall): void {
   }
 }
 
-async function readBody({ request }: ApiCall): Promise<JsonObject> {
+export async function readBody({ request }: Pick<ApiCall, 'request'>): Promise<JsonObject> {
   const type = request.headers.get('content-type') ?? '';
   if (type.includes('cbor'))
     throw new ApiError(415, 'UnsupportedMediaType', `the body of the request was in ${type}`);

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The demo as a process: killed in every scene, started again, and played once in each mode.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SCENES } from '../../scripts/demo/scenes.ts';
+import { root } from '../support/pvescaler.ts';
+
+const TIMEOUT_MS = 240_000;
+
+let folder: string;
+let started: ChildProcess[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'demo-test-'));
+});
+afterEach(() => {
+  for (const child of started) child.kill('SIGKILL');
+  started = [];
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Demo {
+  readonly child: ChildProcess;
+  readonly ended: Promise<unknown[]>;
+  output(): string;
+  /** Resolves when the text was written. */
+  wrote(text: string): Promise<void>;
+}
+
+function startDemo(...args: readonly string[]): Demo {
+  const child = spawn(process.execPath, [join(root, 'scripts/demo.ts'), ...args], {
+    env: { PATH: process.env['PATH'], TMPDIR: folder },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  started.push(child);
+  let written = '';
+  const waiting = new Set<() => void>();
+  const read = (chunk: Buffer) => {
+    written += chunk.toString();
+    for (const check of waiting) check();
+  };
+  child.stdout.on('data', read);
+  child.stderr.on('data', read);
+  const ended = once(child, 'exit');
+  return {
+    child,
+    ended,
+    output: () => written,
+    wrote: (text) => {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const check = () => {
+        if (written.includes(text)) resolve();
+      };
+      waiting.add(check);
+      void ended.then(() => reject(new Error(`the demo ended without "${text}":\n${written}`)));
+      check();
+      return promise;
+    },
+  };
+}
+
+/** Processes whose command line names the folder. */
+function listProcesses(): readonly string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      } catch {
+        return [];
+      }
+    })
+    .filter((line) => line.includes(folder));
+}
+
+async function isOpen(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  const isConnected = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  return isConnected;
+}
+
+function portsOf(output: string): readonly number[] {
+  return [...new Set([...output.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)))];
+}
+
+async function expectNothingLeft(output: string): Promise<void> {
+  const ports = portsOf(output);
+  expect(ports).toHaveLength(2);
+  // After SIGKILL the daemon ends by itself.
+  await expect.poll(listProcesses, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => readdirSync(folder), { timeout: 10_000 }).toEqual([]);
+  for (const port of ports) expect(await isOpen(port)).toBe(false);
+}
+
+describe('npm run demo', () => {
+  it.each([...SCENES, { name: 'idle', title: 'your turn' }])(
+    'can be killed and started again in scene $name, and leaves nothing behind',
+    async ({ name: scene, title }) => {
+      const first = startDemo('--scene', scene);
+      await first.wrote(`${title}\n`);
+      first.child.kill('SIGKILL');
+      await first.ended;
+      await expectNothingLeft(first.output());
+      const second = startDemo('--scene', scene);
+      await second.wrote(`${title}\n`);
+      second.child.kill('SIGINT');
+      expect(await second.ended).toEqual([0, null]);
+      await expectNothingLeft(second.output());
+    },
+    TIMEOUT_MS,
+  );
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
+    'leaves nothing behind when it gets %s while machines are created',
+    async (signal) => {
+      const demo = startDemo();
+      await demo.wrote(' created\n');
+      demo.child.kill(signal);
+      await demo.ended;
+      await expectNothingLeft(demo.output());
+    },
+    TIMEOUT_MS,
+  );
+
+  it.each(['standalone', 'externalgrpc'])(
+    'plays one day with --once --mode %s, and every pod runs',
+    async (mode) => {
+      const demo = startDemo('--once', '--mode', mode);
+      const [code] = await demo.ended;
+      expect(`${demo.output()}\nexit ${code}`).toMatch(
+        /\n(\d+) of \1 pods ran on at most \d+ nodes\. Nothing was left behind\.[^]*exit 0$/,
+      );
+      expect(demo.output()).toMatch(/VMs +nodes +pending[^]*VM 1250 on pve\d created/);
+      expect(demo.output()).toMatch(/host pve\d loses power[^]*host pve\d is on again/);
+      await expectNothingLeft(demo.output());
+    },
+    TIMEOUT_MS,
+  );
+
+  it('explains its options, and refuses others', async () => {
+    const help = startDemo('--help');
+    expect(await help.ended).toEqual([0, null]);
+    expect(help.output()).toContain('--mode MODE');
+    const wrong = startDemo('--mode', 'other');
+    expect(await wrong.ended).toEqual([1, null]);
+    expect(wrong.output()).toBe('--mode is standalone or externalgrpc, not other\n');
+  });
+});
