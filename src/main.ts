@@ -123,6 +123,7 @@ function createContext(): CliContext {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isTerminal: { out: process.stdout.isTTY, err: process.stderr.isTTY },
+    columns: process.stdout.columns,
     environment: process.env,
     homeFolder: homedir(),
     workingFolder: process.cwd(),
@@ -156,6 +157,10 @@ function createContext(): CliContext {
       readUrl,
       openStore,
       openOrCreateStore,
+      async readMachineRecords(path) {
+        const { readMachineRecords } = await import('./store/index.ts');
+        return readMachineRecords(path);
+      },
     },
   };
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Context, Hono } from 'hono';
-import { guardRequests, requireToken } from '../../src/http/request-guard.ts';
+import { guardRequests, requireToken } from '../../src/http/index.ts';
 
 export interface DemoPanel {
   readonly title: string;

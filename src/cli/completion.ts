@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `completion SHELL` prints a script for the shell; the script runs `complete -- words…` for candidates.
 import { Argument, type Command } from 'commander';
-import { completionsFor } from './completion-candidates.ts';
+import type { ReadNames } from './completion-candidates.ts';
 import { COMPLETION_SHELLS, completionScript } from './completion-scripts.ts';
 import type { CommandHost } from './context.ts';
 
@@ -22,8 +22,14 @@ export function addCompletion(program: Command, { context }: CommandHost): void 
     .command('complete', { hidden: true })
     .description('print candidates for the last word; called by the completion scripts')
     .argument('[words...]')
-    .action((words: readonly string[]) => {
-      const lines = completionsFor(program, words).map(({ value, description }) =>
+    .action(async (words: readonly string[]) => {
+      const readNames: ReadNames = async (kind, before) => {
+        const { namesOf } = await import('./completion-names.ts');
+        return namesOf(context, kind, before);
+      };
+      const { completionsFor } = await import('./completion-candidates.ts');
+      const candidates = await completionsFor(program, words, readNames);
+      const lines = candidates.map(({ value, description }) =>
         description === '' ? `${value}\n` : `${value}\t${description}\n`,
       );
       context.out(lines.join(''));

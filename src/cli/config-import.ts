@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { InvalidConfig } from '../ports/errors.ts';
 import { EXTERNAL_CODES } from '../ports/external-codes.ts';
 import type { CommandHost } from './context.ts';
-import { writeResult } from './write-result.ts';
+import { parseFileName, writeResult } from './write-result.ts';
 
 const SYSTEMS = ['externalgrpc', 'proxmox-autoscaler', 'vm-plan', 'kubenodesmith'] as const;
 
@@ -26,7 +26,7 @@ export function addConfigImport(parent: Command, host: CommandHost): void {
         .choices(SYSTEMS)
         .makeOptionMandatory(),
     )
-    .option('-o, --output <file>', 'write to this file instead of standard output')
+    .option('-o, --output <file>', 'write to this file instead of standard output', parseFileName)
     .option('--force', 'overwrite an existing file')
     .option('--json', 'print config and notes as one JSON object')
     .action((file: string, options: ImportOptions) => runImport(host, file, options));

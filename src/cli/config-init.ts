@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Command, Option } from 'commander';
 import type { CommandHost } from './context.ts';
-import { writeResult } from './write-result.ts';
+import { parseFileName, writeResult } from './write-result.ts';
 
 interface InitOptions {
   readonly full?: true;
@@ -18,7 +18,7 @@ export function addConfigInit(parent: Command, { context }: CommandHost): void {
     .addOption(
       new Option('--mode <mode>', 'mode of the daemon').choices(['standalone', 'externalgrpc']),
     )
-    .option('-o, --output <file>', 'write to this file instead of standard output')
+    .option('-o, --output <file>', 'write to this file instead of standard output', parseFileName)
     .option('--force', 'overwrite an existing file')
     .action(async (options: InitOptions) => {
       const { starterConfig } = await import('../config/index.ts');

@@ -2,6 +2,8 @@
 // Options of every command that reads the config, and reading the config with them.
 import { type Command, Option } from 'commander';
 import type { LoadResult, Problem } from '../config/index.ts';
+import { formatCount } from '../model/format-text.ts';
+import { ERROR_CODES } from '../ports/error-codes.ts';
 import { EXTERNAL_CODES } from '../ports/external-codes.ts';
 import type { CliContext, CommandHost } from './context.ts';
 
@@ -21,6 +23,8 @@ const OVERRIDES = [
   ['logFormat', '--log-format <format>', 'format of the log', ['json', 'text']],
 ] as const;
 
+const CONFIG_GROUP = 'Config options:';
+
 export interface ConfigOptions {
   readonly config?: string;
   readonly mode?: string;
@@ -34,12 +38,14 @@ export interface ConfigOptions {
 }
 
 export function withConfigOptions(command: Command): Command {
-  command.option(
-    '-c, --config <file>',
-    'config file (default: $PVESCALER_CONFIG, then /etc/pvescaler/config.yaml)',
+  command.addOption(
+    new Option(
+      '-c, --config <file>',
+      'config file (default: $PVESCALER_CONFIG, then /etc/pvescaler/config.yaml)',
+    ).helpGroup(CONFIG_GROUP),
   );
   for (const [, flags, description, choices] of OVERRIDES) {
-    const option = new Option(flags, description);
+    const option = new Option(flags, description).helpGroup(CONFIG_GROUP);
     command.addOption(choices === undefined ? option : option.choices(choices));
   }
   return command;
@@ -72,11 +78,15 @@ export async function reportConfigErrors(
   host: CommandHost,
   problems: readonly Problem[],
 ): Promise<void> {
-  if (problems.length > 0) {
-    const { renderProblems } = await import('../config/index.ts');
-    const errors = problems.filter(({ severity }) => severity === 'error').length;
-    host.context.err(renderProblems(problems));
-    host.context.err(`${errors} ${errors === 1 ? 'error' : 'errors'}; nothing was done.\n`);
+  const { exitCode } = EXTERNAL_CODES.InvalidConfig;
+  host.exitWith(exitCode);
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const message = `${formatCount(errors, 'error')}; nothing was done`;
+  if (host.isJson) {
+    const { class: errorClass, hint } = ERROR_CODES.CONFIG_INVALID;
+    const error = { class: errorClass, code: 'CONFIG_INVALID', message, hint, problems };
+    return host.printError(`${JSON.stringify(error)}\n`);
   }
-  host.exitWith(EXTERNAL_CODES.InvalidConfig.exitCode);
+  const { renderProblems } = await import('../config/index.ts');
+  host.printError(`${renderProblems(problems)}${message}.\n`);
 }

@@ -8,7 +8,7 @@ export function addConfigSchema(parent: Command, { context }: CommandHost): void
     .description('print the JSON Schema of the config file, for editors')
     .addHelpText(
       'after',
-      '\nIn editors that use the YAML language server, make this the first line of the file:\n' +
+      '\nFirst line of the file, for editors with the YAML language server:\n' +
         '  # yaml-language-server: $schema=./config.schema.json\n',
     )
     .action(async () => {

@@ -3,6 +3,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/index.ts';
 import { formatCount } from '../model/format-text.ts';
+import { EXTERNAL_CODES } from '../ports/external-codes.ts';
 import {
   type ConfigOptions,
   readConfigFor,
@@ -10,15 +11,15 @@ import {
   withConfigOptions,
 } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 
 export function addConfigValidate(parent: Command, host: CommandHost): void {
-  withConfigOptions(
-    parent
-      .command('validate')
-      .description('check a config file and list all its problems')
-      .argument('[file]', 'config file, as --config'),
-  )
-    .option('--json', 'print JSON')
+  const command = parent
+    .command('validate')
+    .description('check a config file and list all its problems')
+    .argument('[file]', 'config file, as --config');
+  withConfigOptions(withOutputOption(command))
     .option(
       '--online',
       'also check Proxmox, as pvescaler doctor does, without Kubernetes; exit code 1 with warnings, 2 with failures',
@@ -26,8 +27,7 @@ export function addConfigValidate(parent: Command, host: CommandHost): void {
     .action((file: string | undefined, options: ValidateOptions) => validate(host, options, file));
 }
 
-interface ValidateOptions extends ConfigOptions {
-  readonly json?: true;
+interface ValidateOptions extends ConfigOptions, OutputOptions {
   readonly online?: true;
 }
 
@@ -38,14 +38,17 @@ async function validate(
 ): Promise<void> {
   const { context } = host;
   const result = await readConfigFor(context, options, file);
-  if (options.json === true) {
+  if (options.output !== 'table') {
     const planned = result.ok ? result.planned : [];
     const online =
       result.ok && options.online === true ? await examineOnline(host, result.config) : undefined;
     const { ok: valid, problems } = result;
-    context.out(`${JSON.stringify({ valid, problems, planned, online }, null, 2)}\n`);
-    if (!result.ok) await reportConfigErrors(host, []);
-    return;
+    if (!valid) host.exitWith(EXTERNAL_CODES.InvalidConfig.exitCode);
+    return printObjects(host, options, {
+      value: { valid, problems, planned, online },
+      names: problems.map(({ path }) => path),
+      text: () => '',
+    });
   }
   if (!result.ok) return reportConfigErrors(host, result.problems);
   const { describePlannedKey, renderProblems } = await import('../config/index.ts');
@@ -58,7 +61,7 @@ async function validate(
   if (options.online === true) {
     const checks = await examineOnline(host, result.config);
     const { printReport } = await import('./run-doctor.ts');
-    printReport(host, checks, {});
+    await printReport(host, checks, {});
   }
 }
 

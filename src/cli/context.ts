@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What commands need from the process. main.ts implements it; tests implement it with fakes.
+import type { Command } from 'commander';
 import type { DoctorAdapters } from '../doctor/index.ts';
+import type { Machine } from '../model/machine.ts';
 import type { ServeAdapters, ServeContext } from '../serve/index.ts';
+import type { Colors } from './colors.ts';
 
 export interface ProxmoxSimOptions {
   /** Number of hosts when `cluster` is absent. */
@@ -73,6 +76,8 @@ export interface CliAdapters extends ServeAdapters, DoctorAdapters {
   ): Promise<void>;
   /** Runs a program on this terminal; its exit code. Undefined when it is not installed. */
   runInteractive(command: string, args: readonly string[]): Promise<number | undefined>;
+  /** The machines of a state database, which it neither creates nor changes. Rejects when it cannot be read. */
+  readMachineRecords(path: string): Promise<readonly Machine[]>;
   /** The answer of a person; undefined without a terminal. */
   ask(question: string): Promise<string | undefined>;
   /** InvalidConfig with every problem of the description file; InvalidRequest when it cannot listen. */
@@ -89,6 +94,8 @@ export interface CliContext extends ServeContext {
   readonly err: (text: string) => void;
   /** Whether a person reads what is written there. */
   readonly isTerminal: { readonly out: boolean; readonly err: boolean };
+  /** Width of the terminal that results are written to; undefined for a pipe or a file. */
+  readonly columns: number | undefined;
   readonly homeFolder: string;
   readonly workingFolder: string;
   /** Folders whose files may not survive a reboot. */
@@ -96,7 +103,20 @@ export interface CliContext extends ServeContext {
 }
 
 export interface CommandHost {
+  /** Its `err` prints nothing with --quiet. */
   readonly context: CliContext;
+  /** Whether the command was asked for JSON: errors are JSON then too. */
+  readonly isJson: boolean;
+  readonly colors: Colors;
+  /** Shows one line below everything printed, on a terminal only; an empty one removes it. */
+  showStatus(line: string): void;
+  /** Prints also with --quiet. */
+  printError(text: string): void;
   /** Sets the exit code of a command that has reported its problems itself and throws nothing. */
   exitWith(code: number): void;
+}
+
+export interface ProgramHost extends CommandHost {
+  /** Called before the action of a command, and before an error of its arguments. */
+  begin(command: Command): void;
 }

@@ -5,33 +5,33 @@ import type { Explained, SubjectKind } from '../scaling/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { withPlan } from './make-plan.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 
-interface ExplainOptions extends ConfigOptions {
-  readonly json?: true;
+interface ExplainOptions extends ConfigOptions, OutputOptions {
   readonly input?: string;
 }
 
 const KINDS = ['pod', 'node', 'pool', 'host'] as const satisfies readonly SubjectKind[];
 
 export function addExplain(parent: Command, host: CommandHost): void {
-  withConfigOptions(
-    parent
-      .command('explain')
-      .description('explain what the standalone autoscaler does with a pod, node, pool or host')
-      .addArgument(new Argument('<kind>', 'what to explain').choices(KINDS))
-      .argument('<name>', 'its name; of a pod also namespace/name, of a host also region/name'),
-  )
-    .option('--json', 'print JSON')
+  const command = parent
+    .command('explain')
+    .description('explain what the standalone autoscaler does with a pod, node, pool or host')
+    .addArgument(new Argument('<kind>', 'what to explain').choices(KINDS))
+    .argument('<name>', 'its name; of a pod also namespace/name, of a host also region/name')
     .option(
       '--input <file>',
       'explain a file of pvescaler plan --save, without reading the cluster',
-    )
-    .action(async (kind: SubjectKind, name: string, options: ExplainOptions) => {
+    );
+  withConfigOptions(withOutputOption(command)).action(
+    async (kind: SubjectKind, name: string, options: ExplainOptions) => {
       const print = (explained: Explained) =>
         printExplanation(host, explained, { ...options, kind, name });
       if (options.input !== undefined) return print(await explainStored(host, options.input));
       return withPlan(host, options, ({ input, decision: { plan } }) => print({ input, plan }));
-    });
+    },
+  );
 }
 
 async function explainStored({ context }: CommandHost, file: string): Promise<Explained> {
@@ -42,17 +42,23 @@ async function explainStored({ context }: CommandHost, file: string): Promise<Ex
 }
 
 async function printExplanation(
-  { context }: CommandHost,
+  host: CommandHost,
   explained: Explained,
-  { kind, name, json }: ExplainOptions & { readonly kind: SubjectKind; readonly name: string },
+  {
+    kind,
+    name,
+    ...options
+  }: ExplainOptions & { readonly kind: SubjectKind; readonly name: string },
 ): Promise<void> {
   const { explain } = await import('../scaling/index.ts');
   const explanation = explain(explained, kind, name);
   if (!explanation.isKnown) throw notFound(kind, name);
   const { formatExplanation } = await import('./format-plan.ts');
-  context.out(
-    json === true ? `${JSON.stringify(explanation, null, 2)}\n` : formatExplanation(explanation),
-  );
+  await printObjects(host, options, {
+    value: explanation,
+    names: [explanation.subject.name],
+    text: () => formatExplanation(explanation),
+  });
 }
 
 function notFound(kind: SubjectKind, name: string): NotFound {

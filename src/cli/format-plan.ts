@@ -22,6 +22,14 @@ export function formatPlan(plan: Plan, { all = false }: PlanFormat = {}): string
   return `${lines.join('\n')}\n`;
 }
 
+/** What the steps change: the pool of new machines, or the machine. */
+export function stepNames({ steps }: Plan): readonly string[] {
+  return steps.map((step) => {
+    if (step.kind === 'create') return step.pool;
+    return step.kind === 'drain' ? step.node : step.machine;
+  });
+}
+
 function formatCounts({ counts }: Plan): string {
   const { pending, fitExisting, fitProvisioning, fitNew, unplaced, unneeded } = counts;
   const parts = [

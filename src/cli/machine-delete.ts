@@ -3,6 +3,8 @@ import type { Command } from 'commander';
 import { withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { withDrainOptions } from './drain-options.ts';
+import { MACHINE_ARGUMENT } from './find-machine.ts';
+import { withOutputOption } from './output-option.ts';
 import type { DeleteOptions } from './run-machine-delete.ts';
 import { withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
@@ -13,7 +15,7 @@ export function addMachineDelete(parent: Command, host: CommandHost): void {
     .description(
       'drain machines and delete them with their VMs, seeds, addresses and Nodes, and wait until they are gone',
     )
-    .argument('<machines...>', 'names, ids, or first characters of ids');
+    .argument('<machines...>', MACHINE_ARGUMENT);
   withDeleteOptions(command).action((texts: readonly string[], options: DeleteOptions) =>
     withFleet(host, options, {
       access: 'drive',
@@ -32,5 +34,5 @@ export function withDeleteOptions(command: Command): Command {
     'reason for the journal',
     'requested on the command line',
   );
-  return withConfigOptions(command);
+  return withConfigOptions(withOutputOption(command));
 }

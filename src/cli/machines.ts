@@ -5,12 +5,13 @@ import { addressesOf, isPhaseSettled, type Machine } from '../model/machine.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { formatTable } from './format-table.ts';
-import { findLastError } from './progress.ts';
+import { findLastError } from './find-last-error.ts';
+import { displayName } from './format-machines.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects, type TableFormat } from './print-objects.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface MachinesOptions extends ConfigOptions {
-  readonly json?: true;
+interface MachinesOptions extends ConfigOptions, OutputOptions {
   readonly watch?: true;
   readonly all?: true;
 }
@@ -18,20 +19,17 @@ interface MachinesOptions extends ConfigOptions {
 const POLL_MS = 500;
 
 export function addMachines(parent: Command, host: CommandHost): void {
-  withConfigOptions(
-    parent
-      .command('machines')
-      .description('list machines with their phase, host, VM id and address'),
-  )
+  const command = parent
+    .command('machines')
+    .description('list machines with their phase, host, VM id and address')
     .option('--all', 'include machines that are gone')
-    .option('--watch', 'print again after every change')
-    .option('--json', 'print JSON; with --watch one line per change')
-    .action((options: MachinesOptions) =>
-      withFleet(host, options, {
-        access: 'read',
-        use: (open) => showMachines(host, open, options),
-      }),
-    );
+    .option('--watch', 'print again after every change; as JSON, one line per change');
+  withConfigOptions(withOutputOption(command)).action((options: MachinesOptions) =>
+    withFleet(host, options, {
+      access: 'read',
+      use: (open) => showMachines(host, open, options),
+    }),
+  );
 }
 
 async function showMachines(
@@ -39,17 +37,17 @@ async function showMachines(
   open: OpenFleet,
   options: MachinesOptions,
 ): Promise<void> {
-  const { clock, signal, out } = host.context;
+  const { clock, signal } = host.context;
   let revision: number | undefined;
   let last = '';
   do {
     const current = await open.store.revision();
     if (current !== revision) {
       const machines = await listMachines(open, options);
-      const errors = options.json === true ? new Map() : await findErrors(open, machines);
+      const errors = options.output === 'table' ? await findErrors(open, machines) : NO_ERRORS;
       // The revision also changes with leases and journal entries.
       const text = JSON.stringify([machines, ...errors]);
-      if (text !== last) out(render(machines, errors, { now: clock.now(), options }));
+      if (text !== last) await print(host, { machines, errors }, options);
       last = text;
     }
     revision = current;
@@ -68,6 +66,8 @@ async function listMachines(
 
 type Errors = ReadonlyMap<string, string>;
 
+const NO_ERRORS: Errors = new Map();
+
 /** Why machines do not get on. */
 async function findErrors(open: OpenFleet, machines: readonly Machine[]): Promise<Errors> {
   const errors = new Map<string, string>();
@@ -79,32 +79,43 @@ async function findErrors(open: OpenFleet, machines: readonly Machine[]): Promis
   return errors;
 }
 
-function render(
-  machines: readonly Machine[],
-  errors: Errors,
-  { now, options }: { readonly now: number; readonly options: MachinesOptions },
-): string {
-  if (options.json !== true) return renderTable(machines, errors, now);
-  return options.watch === true
-    ? `${JSON.stringify(machines)}\n`
-    : `${JSON.stringify(machines, null, 2)}\n`;
+interface ShownMachines {
+  readonly machines: readonly Machine[];
+  readonly errors: Errors;
 }
 
-function renderTable(machines: readonly Machine[], errors: Errors, now: number): string {
+async function print(
+  host: CommandHost,
+  { machines, errors }: ShownMachines,
+  options: MachinesOptions,
+): Promise<void> {
+  const now = host.context.clock.now();
+  await printObjects(host, options, {
+    value: machines,
+    isStream: options.watch === true,
+    names: machines.map(displayName),
+    text: (format) => renderTable({ machines, errors }, now, format),
+  });
+}
+
+function renderTable(
+  { machines, errors }: ShownMachines,
+  now: number,
+  format: TableFormat,
+): string {
   const rows = machines.map((machine) => {
     const { id, pool, phase, phaseSince, placement, failure } = machine;
     return [
-      placement?.name ?? '-',
+      displayName(machine),
       pool,
       phase,
       formatAge(now - phaseSince),
       placement?.host ?? '-',
       placement === undefined ? '-' : String(placement.vmId),
-      addressesOf(machine).join(','),
+      addressesOf(machine).join(',') || '-',
       failure?.message ?? errors.get(id) ?? '',
-      id,
     ];
   });
-  const head = ['NAME', 'POOL', 'PHASE', 'SINCE', 'HOST', 'VM', 'ADDRESS', 'REASON', 'ID'];
-  return formatTable([head, ...rows]);
+  const head = ['NAME', 'POOL', 'PHASE', 'SINCE', 'HOST', 'VM', 'ADDRESS', 'REASON'];
+  return format.table(head, rows);
 }

@@ -8,22 +8,22 @@ import { deserializeError, InvalidRequest } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { formatTable } from './format-table.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects, type TableFormat } from './print-objects.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface DecideOptions extends ConfigOptions, TimeoutOptions {
+interface DecideOptions extends ConfigOptions, TimeoutOptions, OutputOptions {
   readonly region?: string;
   readonly pool?: string;
   readonly yes?: true;
-  readonly json?: true;
 }
 
 export function addOrphansAdopt(parent: Command, host: CommandHost): void {
   const command = parent
     .command('adopt')
     .description('make a VM a machine: write the marker that proves that pvescaler may change it')
-    .option('--pool <name>', 'pool of a VM that was never a machine');
+    .option('--pool <pool>', 'pool of a VM that was never a machine');
   addDecision(command, host, 'adopt');
 }
 
@@ -39,10 +39,9 @@ type OrphanDecision = Exclude<VmDecision['kind'], 'destroy'>;
 function addDecision(command: Command, host: CommandHost, kind: OrphanDecision): void {
   withTimeoutOption(command)
     .argument('<vmid>', 'id of the VM')
-    .option('--region <name>', 'region of the VM, if several have the id')
-    .option('--yes', 'do it; without it the VM is only shown')
-    .option('--json', 'print JSON');
-  withConfigOptions(command).action((vmId: string, options: DecideOptions) =>
+    .option('--region <region>', 'region of the VM, if several have the id')
+    .option('--yes', 'do it; without it the VM is only shown');
+  withConfigOptions(withOutputOption(command)).action((vmId: string, options: DecideOptions) =>
     withFleet(host, options, {
       access: 'drive',
       checksTokens: false,
@@ -65,7 +64,11 @@ async function decide(
   const { region, pool, yes = false } = options;
   const plan = await open.fleet.planVmDecision({ kind, vmId: parseVmId(vmId), region, pool });
   if (yes) await carryOutDecision(host, open, { plan, timeoutMs: parseTimeoutMs(options) });
-  host.context.out(options.json === true ? toJson(plan, yes) : render(plan, yes));
+  await printObjects(host, options, {
+    value: toValue(plan, yes),
+    names: [String(plan.vm.vmId)],
+    text: (format) => render(plan, yes, format),
+  });
 }
 
 interface PlannedDecision {
@@ -108,13 +111,16 @@ export async function carryOutDecision(
   });
 }
 
-function toJson({ kind, region, pool, vm }: VmDecision, isDone: boolean): string {
+function toValue({ kind, region, pool, vm }: VmDecision, isDone: boolean) {
   const { vmId, host, name, tags, smbiosUuid } = vm;
-  const shown = { kind, region, vmId, host, name, tags, smbiosUuid, pool, done: isDone };
-  return `${JSON.stringify(shown, null, 2)}\n`;
+  return { kind, region, vmId, host, name, tags, smbiosUuid, pool, done: isDone };
 }
 
-function render({ kind, region, pool, vm }: VmDecision, isDone: boolean): string {
+function render(
+  { kind, region, pool, vm }: VmDecision,
+  isDone: boolean,
+  format: TableFormat,
+): string {
   const rows = [
     ['vm', `${region}/${vm.vmId}`],
     ['name', vm.name ?? ''],
@@ -123,7 +129,7 @@ function render({ kind, region, pool, vm }: VmDecision, isDone: boolean): string
     ['smbios uuid', vm.smbiosUuid ?? ''],
     ['notes', (vm.description ?? '').split('\n').join(' | ')],
   ];
-  return `${formatTable(rows)}${outcome(kind, { vmId: vm.vmId, pool, isDone })}\n`;
+  return `${format.fields(rows)}${outcome(kind, { vmId: vm.vmId, pool, isDone })}\n`;
 }
 
 interface Outcome {

@@ -6,14 +6,14 @@ import { NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { formatTable } from './format-table.ts';
 import { addOrphansAdopt, addOrphansForget } from './orphans-decide.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects, type TableFormat } from './print-objects.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface OrphansOptions extends ConfigOptions, TimeoutOptions {
+interface OrphansOptions extends ConfigOptions, TimeoutOptions, OutputOptions {
   readonly fix?: true;
-  readonly json?: true;
 }
 
 export function addOrphans(parent: Command, host: CommandHost): void {
@@ -24,9 +24,8 @@ export function addOrphans(parent: Command, host: CommandHost): void {
         'list VMs, records, seeds and addresses that belong to no machine, or decide whose a VM is',
       ),
   );
-  withConfigOptions(command)
+  withConfigOptions(withOutputOption(command))
     .option('--fix', 'adopt or delete them, except those that need a manual decision')
-    .option('--json', 'print JSON')
     .action((options: OrphansOptions) =>
       withFleet(host, options, {
         access: 'drive',
@@ -47,7 +46,12 @@ async function listOrphans(
 ): Promise<void> {
   if (options.fix === true) await fixOrphans(host, open, parseTimeoutMs(options));
   const found = await open.fleet.orphans();
-  host.context.out(options.json === true ? `${JSON.stringify(found, null, 2)}\n` : render(found));
+  await printObjects(host, options, {
+    value: found,
+    // The commands take the bare id of a VM.
+    names: found.map(({ what }) => what.replace(/^VM /, '')),
+    text: (format) => render(found, format),
+  });
   if (found.length > 0) host.exitWith(new NotFound('RECORD_NOT_FOUND', '').externalCodes.exitCode);
 }
 
@@ -81,12 +85,12 @@ function isInProgress({ phase }: Machine): boolean {
   return ['configuring', 'starting', 'booting', 'deleting'].includes(phase);
 }
 
-function render(orphans: readonly Orphan[]): string {
+function render(orphans: readonly Orphan[], format: TableFormat): string {
   if (orphans.length === 0) return 'no orphans\n';
-  const table = formatTable([
+  const table = format.table(
     ['KIND', 'REGION', 'OBJECT', 'REASON'],
-    ...orphans.map(({ kind, region, what, message }) => [kind, region, what, message]),
-  ]);
+    orphans.map(({ kind, region, what, message }) => [kind, region, what, message]),
+  );
   const commands = orphans.flatMap(({ what, commands: choices }) =>
     choices === undefined ? [] : [`${what}: run ${choices.join(' or ')}\n`],
   );

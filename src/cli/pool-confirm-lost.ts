@@ -5,14 +5,14 @@ import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { formatGone } from './format-machines.ts';
-import { formatTable } from './format-table.ts';
+import { displayName, formatGone } from './format-machines.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects, type TableFormat } from './print-objects.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface ConfirmOptions extends ConfigOptions, TimeoutOptions {
+interface ConfirmOptions extends ConfigOptions, TimeoutOptions, OutputOptions {
   readonly dryRun?: true;
-  readonly json?: true;
 }
 
 const REASON = 'confirmed as lost';
@@ -24,11 +24,10 @@ export function addPoolConfirmLost(parent: Command, host: CommandHost): void {
       .description(
         'delete the machines of a pool that seem lost and are kept because they are too many, and wait until they are gone',
       )
-      .argument('<name>', 'name of the pool')
-      .option('--dry-run', 'only show these machines')
-      .option('--json', 'print JSON'),
+      .argument('<pool>', 'name of the pool')
+      .option('--dry-run', 'only show these machines'),
   );
-  withConfigOptions(command).action((name: string, options: ConfirmOptions) =>
+  withConfigOptions(withOutputOption(command)).action((name: string, options: ConfirmOptions) =>
     withFleet(host, options, {
       access: options.dryRun === true ? 'read' : 'drive',
       use: (open) => confirmLost(host, open, { name, options }),
@@ -47,9 +46,11 @@ async function confirmLost(
   { name, options }: ConfirmRequest,
 ): Promise<void> {
   const print = (lost: KeptAsLost) =>
-    host.context.out(
-      options.json === true ? `${JSON.stringify(lost, null, 2)}\n` : render(lost.machines),
-    );
+    printObjects(host, options, {
+      value: lost,
+      names: lost.machines.map(displayName),
+      text: (format) => render(lost.machines, format),
+    });
   const first = await readLost(open, name);
   if (options.dryRun === true) return print(first);
   const ids = new Set<MachineId>();
@@ -64,7 +65,7 @@ async function confirmLost(
     submit: async () => {
       // Machines may have come back since the last driver: the first pass finds them, the next one begins after that.
       const lost = await readLost(open, name);
-      print(lost);
+      await print(lost);
       for (const { id } of lost.machines) ids.add(id);
       await open.fleet.remove([...ids], { by: 'cli', reason: REASON });
     },
@@ -73,7 +74,7 @@ async function confirmLost(
       return openIntents === 0 && !machines.some(isUnfinished);
     },
   });
-  if (options.json !== true) host.context.out(`${formatGone(ids.size)}\n`);
+  if (options.output === 'table') host.context.out(`${formatGone(ids.size)}\n`);
 }
 
 interface KeptAsLost {
@@ -96,12 +97,12 @@ async function readLost({ config, fleet }: OpenFleet, name: string): Promise<Kep
   return { since: pool.lost.since, machines: machines.filter(({ id }) => ids.has(id)) };
 }
 
-function render(machines: readonly Machine[]): string {
+function render(machines: readonly Machine[], format: TableFormat): string {
   const rows = machines.map(({ id, placement, nodeName }) => [
     placement?.name ?? '',
     id,
     placement === undefined ? '' : `${placement.region}/${placement.vmId}`,
     nodeName ?? '',
   ]);
-  return formatTable([['MACHINE', 'ID', 'VM', 'NODE'], ...rows]);
+  return format.table(['MACHINE', 'ID', 'VM', 'NODE'], rows);
 }

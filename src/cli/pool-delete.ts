@@ -9,7 +9,7 @@ export function addPoolDelete(parent: Command, host: CommandHost): void {
   const command = parent
     .command('delete')
     .description('drain and delete all machines of a pool that is no longer in the config')
-    .argument('<name>', 'name of the pool')
+    .argument('<pool>', 'name of the pool')
     .option('--yes', 'do it; without it the machines are only shown');
   withDeleteOptions(command).action((name: string, options: PoolDeleteOptions) =>
     withFleet(host, options, {

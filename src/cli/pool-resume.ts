@@ -4,20 +4,24 @@ import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
+
+type ResumeOptions = ConfigOptions & TimeoutOptions & OutputOptions;
 
 export function addPoolResume(parent: Command, host: CommandHost): void {
   const command = withTimeoutOption(
     parent
       .command('resume')
       .description('end the pause of a pool whose new machines helped no pod')
-      .argument('<name>', 'name of the pool'),
+      .argument('<pool>', 'name of the pool'),
   );
-  withConfigOptions(command).action((name: string, options: ConfigOptions & TimeoutOptions) =>
+  withConfigOptions(withOutputOption(command)).action((name: string, options: ResumeOptions) =>
     withFleet(host, options, {
       access: 'drive',
-      use: (open) => resume(host, open, { name, timeoutMs: parseTimeoutMs(options) }),
+      use: (open) => resume(host, open, { name, options }),
     }),
   );
 }
@@ -25,9 +29,9 @@ export function addPoolResume(parent: Command, host: CommandHost): void {
 async function resume(
   host: CommandHost,
   open: OpenFleet,
-  { name, timeoutMs }: { readonly name: string; readonly timeoutMs: number | undefined },
+  { name, options }: { readonly name: string; readonly options: ResumeOptions },
 ): Promise<void> {
-  const pause = await readPause(open, name);
+  const { pause } = await readPool(open, name);
   if (pause === undefined)
     throw new InvalidRequest('REQUEST_INVALID', `pool ${name} is not paused`, {
       hint: 'A pool that backs off after failed creations continues by itself: see pvescaler pools.',
@@ -35,22 +39,26 @@ async function resume(
   const { runUntilDone } = await import('./run-until-done.ts');
   await runUntilDone(host, open, {
     regions: [],
-    timeoutMs,
+    timeoutMs: parseTimeoutMs(options),
     isUnfinished: () => false,
     submit: async () => {
       await open.fleet.resume(name, { by: 'cli', reason: `pool resume ${name}` });
     },
-    isDone: async () => (await readPause(open, name)) === undefined,
+    isDone: async () => (await readPool(open, name)).pause === undefined,
   });
-  host.context.out(`pool ${name} is resumed; it was paused: ${pause.reason}\n`);
+  await printObjects(host, options, {
+    value: await readPool(open, name),
+    names: [name],
+    text: () => `pool ${name} is resumed; it was paused: ${pause.reason}\n`,
+  });
 }
 
-async function readPause({ fleet, config }: OpenFleet, name: string) {
+async function readPool({ fleet, config }: OpenFleet, name: string) {
   const { pools } = await fleet.status();
   const pool = pools.find((one) => one.name === name);
   if (pool === undefined)
     throw new NotFound('POOL_NOT_FOUND', `the config has no pool ${name}`, {
       hint: `It has ${config.pools.map((one) => one.name).join(', ')}.`,
     });
-  return pool.pause;
+  return pool;
 }

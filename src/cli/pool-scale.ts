@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { withDrainOptions } from './drain-options.ts';
+import { withOutputOption } from './output-option.ts';
 import type { ScaleOptions } from './run-pool-scale.ts';
 import { withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
@@ -12,7 +13,7 @@ export function addPoolScale(parent: Command, host: CommandHost): void {
     parent
       .command('scale')
       .description('change the number of machines of a pool, and wait until it is reached')
-      .argument('<name>', 'name of the pool')
+      .argument('<pool>', 'name of the pool')
       .requiredOption('--to <number>', 'number of machines')
       .option(
         '--size <size>',
@@ -20,14 +21,15 @@ export function addPoolScale(parent: Command, host: CommandHost): void {
       )
       .option('--reason <text>', 'reason for the journal', 'requested on the command line'),
   );
-  withConfigOptions(withDrainOptions(command)).action((name: string, options: ScaleOptions) =>
-    withFleet(host, options, {
-      access: 'drive',
-      checksTokens: options.to !== '0',
-      use: async (open) => {
-        const { scalePool } = await import('./run-pool-scale.ts');
-        await scalePool(host, open, { name, options });
-      },
-    }),
+  withConfigOptions(withOutputOption(withDrainOptions(command))).action(
+    (name: string, options: ScaleOptions) =>
+      withFleet(host, options, {
+        access: 'drive',
+        checksTokens: options.to !== '0',
+        use: async (open) => {
+          const { scalePool } = await import('./run-pool-scale.ts');
+          await scalePool(host, open, { name, options });
+        },
+      }),
   );
 }

@@ -2,15 +2,18 @@
 // The tree of commands. Each command has a file here, and imports what it needs when it runs.
 import { Command } from 'commander';
 import { addCerts } from './certs.ts';
+import { paint } from './colors.ts';
 import { addCompletion } from './completion.ts';
 import { addConfigImport } from './config-import.ts';
 import { addConfigInit } from './config-init.ts';
 import { addConfigSchema } from './config-schema.ts';
 import { addConfigShow } from './config-show.ts';
 import { addConfigValidate } from './config-validate.ts';
-import type { CliContext, CommandHost } from './context.ts';
+import type { ProgramHost } from './context.ts';
 import { addDoctor } from './doctor.ts';
+import { EXAMPLES } from './examples.ts';
 import { addExplain } from './explain.ts';
+import { addGlobalOptions } from './invocation.ts';
 import { addMachineDelete } from './machine-delete.ts';
 import { addMachineShow } from './machine-show.ts';
 import { addMachines } from './machines.ts';
@@ -29,26 +32,11 @@ import { addSimProxmox } from './sim-proxmox.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
 import { addTemplate } from './template.ts';
+import { commandPath, usageError } from './usage-error.ts';
 import { addVm } from './vm.ts';
 
-export function buildProgram(context: CliContext, exitWith: (code: number) => void): Command {
-  const host: CommandHost = { context, exitWith };
-  const program = new Command('pvescaler')
-    .description(
-      'Worker nodes for Kubernetes, created on Proxmox VE on demand and removed when idle.',
-    )
-    .version(context.version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'show help for a command')
-    .helpCommand('help [command]', 'show help for a command')
-    .configureOutput({
-      writeOut: (text) => context.out(text),
-      writeErr: (text) => context.err(text),
-    })
-    .showHelpAfterError('(add --help for the available options)')
-    // Otherwise `sim proxmox --version 8.4` would print the version of pvescaler.
-    .enablePositionalOptions()
-    .exitOverride();
-
+export function buildProgram(host: ProgramHost): Command {
+  const program = createProgram(host);
   addServe(program, host);
   addDoctor(program, host);
   addSelftest(program, host);
@@ -90,5 +78,57 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
   addSimProxmox(sim, host);
   addSimKubernetes(sim, host);
   addCompletion(program, host);
+  finish(program, host);
   return program;
+}
+
+function createProgram(host: ProgramHost): Command {
+  const { context } = host;
+  return (
+    new Command('pvescaler')
+      .description(
+        'Worker nodes for Kubernetes, created on Proxmox VE on demand and removed when idle.',
+      )
+      .version(context.version, '-V, --version', 'print the version')
+      .helpOption('-h, --help', 'show help for a command')
+      .helpCommand('help [command]', 'show help for a command')
+      .configureOutput({
+        writeOut: (text) => context.out(text),
+        writeErr: (text) => context.err(text),
+        outputError: () => undefined, // index.ts prints errors
+        getOutHasColors: () => host.colors.out,
+      })
+      .configureHelp({ styleTitle: (title) => paint(title, 'bold') })
+      .hook('preAction', (_program, command) => host.begin(command))
+      // Otherwise `sim proxmox --version 8.4` would print the version of pvescaler.
+      .enablePositionalOptions()
+      .exitOverride()
+  );
+}
+
+const MISSING_OPTION = 'commander.missingMandatoryOptionValue';
+
+/** A misspelt option is the better explanation of a missing one, which the parser finds first. */
+function refuseUnknownOption(command: Command): void {
+  const unknown = command.args.find((word) => /^-./.test(word));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the parser's own check, which its types leave out
+  const parser = command as unknown as { unknownOption(flag: string): void };
+  if (unknown !== undefined) parser.unknownOption(unknown);
+}
+
+/** What every command has: global options, examples, and errors that name it. */
+function finish(command: Command, host: ProgramHost): void {
+  command.exitOverride((error) => {
+    // Help or the version was printed.
+    if (error.exitCode === 0 || error.code === 'commander.help') throw error;
+    host.begin(command);
+    if (error.code === MISSING_OPTION) refuseUnknownOption(command);
+    throw usageError(command, error);
+  });
+  const examples = EXAMPLES[commandPath(command)];
+  if (command.parent === null || examples !== undefined) addGlobalOptions(command);
+  if (examples !== undefined) {
+    command.addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
+  }
+  for (const child of command.commands) finish(child, host);
 }

@@ -3,13 +3,16 @@
 // from the journal, printed to standard error.
 import type { DriverEvents, PassReport } from '../fleet/index.ts';
 import { type Drain, formatBlockers, isTerminatingPod } from '../model/drain.ts';
+import { formatAge } from '../model/format-text.ts';
 import type { Machine } from '../model/machine.ts';
 import type { PvescalerError } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
+import { findLastError } from './find-last-error.ts';
+import { displayName } from './format-machines.ts';
 
 const MAX_NAMED_MACHINES = 3;
-const MAX_JOURNAL_ENTRIES = 20;
+const SETTLED: readonly string[] = ['ready', 'kept', 'failed', 'gone'];
 
 export class Progress {
   readonly #host: CommandHost;
@@ -18,6 +21,7 @@ export class Progress {
   readonly #phases = new Map<string, string>();
   /** What each drain was last seen to wait for. */
   readonly #blockers = new Map<string, string>();
+  readonly #startedAt: number;
   #journalSequence: number | undefined;
   #lastLine = '';
   #otherDriver: { readonly holder: string; readonly since: number } | undefined;
@@ -34,6 +38,7 @@ export class Progress {
     this.#host = host;
     this.#open = open;
     this.#regions = regions;
+    this.#startedAt = host.context.clock.monotonic();
   }
 
   /** The process that drives instead of this one, and for how long. */
@@ -56,9 +61,10 @@ export class Progress {
     onError: (error) => this.#printOnce(error.message),
   };
 
-  /** Prints changes since the last call. */
+  /** Prints changes since the last call, and shows what is in progress. */
   async printChanges(): Promise<void> {
     await this.#printPhases();
+    this.#showStatus();
     const isFirst = this.#journalSequence === undefined;
     const entries = await this.#open.store.journal.read({ after: this.#journalSequence ?? 0 });
     this.#journalSequence = entries.at(-1)?.sequence ?? this.#journalSequence ?? 0;
@@ -108,6 +114,16 @@ export class Progress {
     }
   }
 
+  #showStatus(): void {
+    const { clock } = this.#host.context;
+    const phases = [...this.#phases.values()].filter((phase) => !SETTLED.includes(phase));
+    const counts = [...Map.groupBy(phases, (phase) => phase)].map(
+      ([phase, all]) => `${all.length} ${phase}`,
+    );
+    const what = counts.length === 0 ? 'waiting' : counts.join(', ');
+    this.#host.showStatus(`${what}; ${formatAge(clock.monotonic() - this.#startedAt)}`);
+  }
+
   #printBlockers(machines: readonly Machine[], drains: readonly Drain[]): void {
     for (const { machine: id, blockedBy } of drains) {
       const machine = machines.find((one) => one.id === id);
@@ -150,19 +166,6 @@ export async function describeUnfinished(
   }
   const more = machines.length - named.length;
   return `${named.join(', ')}${more === 0 ? '' : `, and ${more} more`}`;
-}
-
-/** The newest refusal or failure of the machine's current phase. */
-export async function findLastError(
-  { store }: Pick<OpenFleet, 'store'>,
-  { id, phaseSince }: Machine,
-): Promise<string | undefined> {
-  const entries = await store.journal.read({ machine: id, limit: MAX_JOURNAL_ENTRIES });
-  return entries.findLast(({ kind, at }) => kind !== 'did' && at >= phaseSince)?.message;
-}
-
-function displayName({ id, placement }: Machine): string {
-  return placement?.name ?? id;
 }
 
 function hasEnded({ phase }: Machine): boolean {

@@ -3,10 +3,11 @@
 import type { Config } from '../config/index.ts';
 import { type CheckResult, examine, formatReport, reportStatus } from '../doctor/index.ts';
 import type { CommandHost } from './context.ts';
+import type { OutputOptions } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 
 /** As monitoring plugins use them. */
 const EXIT_CODES = { ok: 0, warning: 1, failure: 2 } as const;
-const CLEAR_LINE = '\r\u001b[K';
 
 /** Sets the exit code. */
 export async function runDoctor(
@@ -15,28 +16,32 @@ export async function runDoctor(
   scope: 'all' | 'proxmox',
 ): Promise<readonly CheckResult[]> {
   const { context } = host;
-  const { err } = context.isTerminal;
   const results = await examine(context, config, {
     scope,
     signal: context.signal,
-    onProgress: ({ ended, known }) => {
-      if (err) context.err(`${CLEAR_LINE}${ended} of ${known} checks`);
-    },
+    onProgress: ({ ended, known }) => host.showStatus(`${ended} of ${known} checks`),
   });
-  if (err) context.err(CLEAR_LINE);
+  host.showStatus('');
   host.exitWith(EXIT_CODES[reportStatus(results)]);
   return results;
 }
 
-export function printReport(
-  { context }: CommandHost,
+export async function printReport(
+  host: CommandHost,
   results: readonly CheckResult[],
-  { output, all }: { readonly output?: 'text' | 'json'; readonly all?: true },
-): void {
-  const colors = context.isTerminal.out && (context.environment['NO_COLOR'] ?? '') === '';
-  context.out(
-    output === 'json'
-      ? `${JSON.stringify({ status: reportStatus(results), checks: results }, null, 2)}\n`
-      : formatReport(results, { colors, all: all === true }),
+  { output, all }: OutputOptions & { readonly all?: true },
+): Promise<void> {
+  await printObjects(
+    host,
+    { output },
+    {
+      value: { status: reportStatus(results), checks: results },
+      names: [...new Set(results.filter(isProblem).map(({ name }) => name))],
+      text: () => formatReport(results, { colors: host.colors.out, all: all === true }),
+    },
   );
+}
+
+function isProblem({ status }: CheckResult): boolean {
+  return status === 'warning' || status === 'failure';
 }

@@ -8,11 +8,13 @@ import type { CommandHost } from './context.ts';
 import type { DrainOptions } from './drain-options.ts';
 import { parseDrainOptions, requireNoneUndone, undoneDrains } from './drain-results.ts';
 import { findMachine } from './find-machine.ts';
-import { formatGone } from './format-machines.ts';
+import { displayName, formatGone } from './format-machines.ts';
+import type { OutputOptions } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
-export interface DeleteOptions extends ConfigOptions, TimeoutOptions, DrainOptions {
+export interface DeleteOptions extends ConfigOptions, TimeoutOptions, DrainOptions, OutputOptions {
   readonly reason: string;
 }
 
@@ -74,7 +76,14 @@ export async function deleteMachines(
     },
   });
   const undone = await readUndone();
-  host.context.out(`${formatGone(ids.size - undone.length)}\n`);
+  const kept = new Set(undone.map(({ machine }) => machine));
+  const { machines } = await open.fleet.status();
+  const gone = machines.filter(({ id }) => ids.has(id) && !kept.has(id));
+  await printObjects(host, options, {
+    value: gone,
+    names: gone.map(displayName),
+    text: () => `${formatGone(ids.size - undone.length)}\n`,
+  });
   requireNoneUndone(undone);
   return ids;
 }

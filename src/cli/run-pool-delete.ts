@@ -4,7 +4,8 @@ import { formatCount } from '../model/format-text.ts';
 import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
-import { formatTable } from './format-table.ts';
+import { displayName } from './format-machines.ts';
+import { printObjects } from './print-objects.ts';
 import { type DeleteOptions, deleteMachines, requireNoVmLeftBehind } from './run-machine-delete.ts';
 
 export interface PoolDeleteOptions extends DeleteOptions {
@@ -22,7 +23,7 @@ export async function deletePool(
   { name, options }: PoolDeletion,
 ): Promise<void> {
   requireRemoved(open, name);
-  if (options.yes !== true) return show(host, await findPool(open, name));
+  if (options.yes !== true) return show(host, await findPool(open, name), options);
   const ids = await deleteMachines(host, open, {
     regions: Object.keys(open.config.regions),
     select: async () => (await findPool(open, name)).machines,
@@ -47,7 +48,11 @@ async function findPool({ fleet }: OpenFleet, name: string): Promise<RemovedPool
   });
 }
 
-function show(host: CommandHost, { name, machines }: RemovedPool): void {
+async function show(
+  host: CommandHost,
+  { name, machines }: RemovedPool,
+  options: PoolDeleteOptions,
+): Promise<void> {
   const rows = machines.map(({ id, phase, placement, nodeName = '' }) => [
     placement?.name ?? '',
     phase,
@@ -55,7 +60,11 @@ function show(host: CommandHost, { name, machines }: RemovedPool): void {
     nodeName,
     id,
   ]);
-  host.context.out(formatTable([['MACHINE', 'PHASE', 'VM', 'NODE', 'ID'], ...rows]));
   const count = formatCount(machines.length, 'machine');
-  host.context.out(`nothing was changed; add --yes to delete the ${count} of pool ${name}\n`);
+  const remark = `nothing was changed; add --yes to delete the ${count} of pool ${name}\n`;
+  await printObjects(host, options, {
+    value: machines,
+    names: machines.map(displayName),
+    text: (format) => `${format.table(['MACHINE', 'PHASE', 'VM', 'NODE', 'ID'], rows)}${remark}`,
+  });
 }

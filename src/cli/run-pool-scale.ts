@@ -18,12 +18,14 @@ import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import type { DrainOptions } from './drain-options.ts';
 import { parseDrainOptions, requireNoneUndone, undoneDrains } from './drain-results.ts';
+import type { OutputOptions } from './output-option.ts';
 import { parsePoolSize } from './parse-pool-size.ts';
+import { printObjects } from './print-objects.ts';
 import { requireNoVmLeftBehind } from './run-machine-delete.ts';
 import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
-export interface ScaleOptions extends ConfigOptions, TimeoutOptions, DrainOptions {
+export interface ScaleOptions extends ConfigOptions, TimeoutOptions, DrainOptions, OutputOptions {
   readonly to: string;
   readonly size?: string;
   readonly reason: string;
@@ -85,7 +87,7 @@ export async function scalePool(
       return false;
     },
   });
-  await reportResult(host, open, { part, requested });
+  await reportResult(host, open, { part, requested, output: options.output });
   requireNoneUndone(undoneDrains(await open.fleet.status(), intents));
 }
 
@@ -125,17 +127,30 @@ function countPart({ pools }: FleetStatus, { name, nodeGroup }: ScaledPart) {
   return nodeGroup === undefined ? pool : pool?.nodeGroups.find((each) => each.name === nodeGroup);
 }
 
+interface ScaleResult extends OutputOptions {
+  readonly part: ScaledPart;
+  readonly requested: ReadonlySet<string>;
+}
+
 async function reportResult(
   host: CommandHost,
   open: OpenFleet,
-  { part, requested }: { readonly part: ScaledPart; readonly requested: ReadonlySet<string> },
+  { part, requested, output }: ScaleResult,
 ): Promise<void> {
   const status = await open.fleet.status();
   const { machines } = status;
   const { name, nodeGroup } = part;
   const what = nodeGroup === undefined ? `pool ${name}` : `node group ${nodeGroup}`;
   const ready = countPart(status, part)?.ready ?? 0;
-  host.context.out(`${what} has ${formatCount(ready, 'machine')}\n`);
+  await printObjects(
+    host,
+    { output },
+    {
+      value: countPart(status, part),
+      names: [nodeGroup ?? name],
+      text: () => `${what} has ${formatCount(ready, 'machine')}\n`,
+    },
+  );
   const failed = machines.filter(
     ({ id, phase }) => (phase === 'failed' || phase === 'kept') && requested.has(id),
   );

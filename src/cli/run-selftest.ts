@@ -6,14 +6,15 @@ import { NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { formatTable } from './format-table.ts';
+import { displayName } from './format-machines.ts';
+import type { OutputOptions } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 import { failedMachinesError, requireAccess } from './run-pool-scale.ts';
 import { runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
-export interface SelftestOptions extends ConfigOptions, TimeoutOptions {
+export interface SelftestOptions extends ConfigOptions, TimeoutOptions, OutputOptions {
   readonly pool: string;
-  readonly output?: 'text' | 'json';
 }
 
 export async function runSelftest(
@@ -48,30 +49,35 @@ export async function runSelftest(
     }
     throw error;
   }
-  report(host, await find(), options);
+  await report(host, await find(), options);
 }
 
 function isOver(machine: Machine | undefined): boolean {
   return machine?.phase === 'gone' || machine?.phase === 'failed';
 }
 
-function report(
-  { context }: CommandHost,
+async function report(
+  host: CommandHost,
   machine: Machine | undefined,
   { output, pool }: SelftestOptions,
-): void {
+): Promise<void> {
   if (machine === undefined) return;
   const phases = measurePhases(machine);
   const { placement, failure, diagnostics } = machine;
+  const { name, host: at, vmId } = placement ?? {};
   const isPassed = failure === undefined && machine.phaseTimes?.ready !== undefined;
-  if (output === 'json') {
-    const { name, host, vmId } = placement ?? {};
-    const result = { pool, isPassed, name, host, vmId, seconds: phases, failure, diagnostics };
-    context.out(`${JSON.stringify(result, null, 2)}\n`);
-  } else {
-    const rows = Object.entries(phases).map(([phase, seconds]) => [phase, seconds.toFixed(1)]);
-    context.out(formatTable([['PHASE', 'SECONDS'], ...rows]));
-    for (const line of diagnostics?.lines ?? []) context.err(`${line}\n`);
+  const rows = Object.entries(phases).map(([phase, seconds]) => [phase, seconds.toFixed(1)]);
+  await printObjects(
+    host,
+    { output },
+    {
+      value: { pool, isPassed, name, host: at, vmId, seconds: phases, failure, diagnostics },
+      names: [displayName(machine)],
+      text: (format) => format.table(['PHASE', 'SECONDS'], rows),
+    },
+  );
+  if (output === 'table') {
+    for (const line of diagnostics?.lines ?? []) host.context.err(`${line}\n`);
   }
   if (!isPassed) throw failedMachinesError([machine], 1);
 }

@@ -98,7 +98,7 @@ function createFleetUnderTest(
     signal: interrupt.signal,
     err: (text: string) => void printed.push(text),
   };
-  const host = { context } as unknown as CommandHost;
+  const host = { context, showStatus: () => undefined } as unknown as CommandHost;
   const run = (operation: Partial<FleetOperation>) =>
     advanceUntilSettled(
       clock,

@@ -84,6 +84,7 @@ export async function runUntilDone(
     if (!isSubmitted) delayed.abort();
     await driving;
     delayed.abort();
+    host.showStatus('');
   }
 }
 

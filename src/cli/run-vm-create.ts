@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PlannedVm, VmsRequest } from '../fleet/index.ts';
-import type { HostRef, Machine } from '../model/machine.ts';
+import type { HostRef } from '../model/machine.ts';
 import { NotFound, NotReady } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { formatTable } from './format-table.ts';
+import { displayName } from './format-machines.ts';
 import type { OutputOptions } from './output-option.ts';
 import { parseVmOptions, type VmOptions } from './parse-vm-options.ts';
+import { printObjects, type TableFormat } from './print-objects.ts';
 import { failedMachinesError } from './run-pool-scale.ts';
 import { VmCreation, type VmResult } from './vm-creation.ts';
 
@@ -26,18 +27,19 @@ export async function createVms(
   const request = parseVmOptions(open.config, options, hosts);
   if (options.dryRun === true) {
     const planned = await open.fleet.planVms(request);
-    host.context.out(
-      options.output === 'json' ? `${JSON.stringify(planned, null, 2)}\n` : renderPlan(planned),
-    );
-    return;
+    return printObjects(host, options, {
+      value: planned,
+      names: planned.map(({ name }) => name),
+      text: (format) => renderPlan(planned, format),
+    });
   }
   await buildMissingTemplate(host, open, { request, options });
   const results = await new VmCreation(host, open, request).run();
-  host.context.out(
-    options.output === 'json'
-      ? `${JSON.stringify(results.map(toJson), null, 2)}\n`
-      : renderResults(results),
-  );
+  await printObjects(host, options, {
+    value: results.map(toJson),
+    names: results.map(({ machine }) => displayName(machine)),
+    text: (format) => renderResults(results, format),
+  });
   requireReady(results);
 }
 
@@ -77,7 +79,7 @@ function requireReady(results: readonly VmResult[]): void {
   );
   if (failed.length > 0) throw failedMachinesError(failed, results.length);
   const late = results.flatMap(({ machine, readiness }) =>
-    readiness.state === 'not-ready' ? [{ name: nameOf(machine), ...readiness }] : [],
+    readiness.state === 'not-ready' ? [{ name: displayName(machine), ...readiness }] : [],
   );
   const [first] = late;
   if (first === undefined) return;
@@ -90,10 +92,6 @@ function requireReady(results: readonly VmResult[]): void {
       hint: `The VM is kept. Look at it with pvescaler vm console ${first.name} or pvescaler vm show ${first.name}; remove it with pvescaler vm delete ${first.name}. A longer time is set with readiness.timeout.`,
     },
   );
-}
-
-function nameOf({ id, placement }: Machine): string {
-  return placement?.name ?? id;
 }
 
 function addressesOf({ readiness }: VmResult): readonly string[] {
@@ -116,22 +114,22 @@ function toJson(result: VmResult) {
   };
 }
 
-function renderResults(results: readonly VmResult[]): string {
+function renderResults(results: readonly VmResult[], format: TableFormat): string {
   const rows = results.map((result) => {
     const { machine, readiness } = result;
     const { placement } = machine;
     return [
-      nameOf(machine),
+      displayName(machine),
       placement?.host ?? '-',
       placement === undefined ? '-' : String(placement.vmId),
       addressesOf(result).join(',') || '-',
       readiness.state,
     ];
   });
-  return formatTable([['NAME', 'NODE', 'VM', 'ADDRESS', 'STATE'], ...rows]);
+  return format.table(['NAME', 'NODE', 'VM', 'ADDRESS', 'STATE'], rows);
 }
 
-function renderPlan(planned: readonly PlannedVm[]): string {
+function renderPlan(planned: readonly PlannedVm[], format: TableFormat): string {
   const rows = planned.map(({ name, host, vmId, diskStorage, addresses }) => [
     name,
     host,
@@ -139,5 +137,5 @@ function renderPlan(planned: readonly PlannedVm[]): string {
     diskStorage,
     addresses.join(',') || 'dhcp',
   ]);
-  return `${formatTable([['NAME', 'NODE', 'VM', 'STORAGE', 'ADDRESS'], ...rows])}nothing was created\n`;
+  return `${format.table(['NAME', 'NODE', 'VM', 'STORAGE', 'ADDRESS'], rows)}nothing was created\n`;
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import { InvalidRequest } from '../ports/errors.ts';
-import type { CliContext, CommandHost } from './context.ts';
+import type { CommandHost } from './context.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 
-interface SimOptions {
+interface SimOptions extends OutputOptions {
   readonly listen: string;
   readonly kubeconfigOut?: string;
   readonly fakeNodes: string;
-  readonly json?: true;
 }
 
 const MAX_FAKE_NODES = 1_000;
 const IDLE_MS = 3_600_000;
 
 export function addSimKubernetes(parent: Command, host: CommandHost): void {
-  parent
+  const command = parent
     .command('kubernetes')
     .description('run a simulated Kubernetes cluster with controllers and a scheduler')
     .option(
@@ -23,12 +24,12 @@ export function addSimKubernetes(parent: Command, host: CommandHost): void {
       '127.0.0.1:6443',
     )
     .option('--kubeconfig-out <file>', "write an administrator's kubeconfig to this file")
-    .option('--fake-nodes <number>', 'number of nodes without a machine', '0')
-    .option('--json', 'print URL and hash of the CA as JSON')
-    .action((options: SimOptions) => runSimulator(host.context, options));
+    .option('--fake-nodes <number>', 'number of nodes without a machine', '0');
+  withOutputOption(command).action((options: SimOptions) => runSimulator(host, options));
 }
 
-async function runSimulator(context: CliContext, options: SimOptions): Promise<void> {
+async function runSimulator(host: CommandHost, options: SimOptions): Promise<void> {
+  const { context } = host;
   const { kubeconfigOut } = options;
   const sim = await context.adapters.startKubernetesSim({
     listen: options.listen,
@@ -38,7 +39,7 @@ async function runSimulator(context: CliContext, options: SimOptions): Promise<v
     if (kubeconfigOut !== undefined) {
       await context.files.write(kubeconfigOut, sim.kubeconfig, { overwrite: true });
     }
-    announce(context, sim, options);
+    await announce(host, sim, options);
     const { clock, signal } = context;
     while (!signal.aborted) await clock.sleep(IDLE_MS, { signal }).catch(() => undefined);
   } finally {
@@ -47,25 +48,29 @@ async function runSimulator(context: CliContext, options: SimOptions): Promise<v
   context.err('The simulated Kubernetes cluster has stopped.\n');
 }
 
-function announce(
-  context: CliContext,
+async function announce(
+  host: CommandHost,
   { url, caCertHash }: { readonly url: string; readonly caCertHash: string },
-  { json, kubeconfigOut }: SimOptions,
-): void {
-  if (json === true) {
-    context.out(`${JSON.stringify({ url, caCertHash })}\n`);
-    return;
-  }
-  context.out(
-    [
-      `Kubernetes, simulated: ${url}`,
-      `CA           ${caCertHash}`,
-      kubeconfigOut === undefined
-        ? 'kubeconfig   none; set a file with --kubeconfig-out'
-        : `kubeconfig   ${kubeconfigOut}`,
-      'Ctrl-C stops it.',
-      '',
-    ].join('\n'),
+  { output, kubeconfigOut }: SimOptions,
+): Promise<void> {
+  const lines = [
+    `Kubernetes, simulated: ${url}`,
+    `CA           ${caCertHash}`,
+    kubeconfigOut === undefined
+      ? 'kubeconfig   none; set a file with --kubeconfig-out'
+      : `kubeconfig   ${kubeconfigOut}`,
+    'Ctrl-C stops it.',
+    '',
+  ];
+  await printObjects(
+    host,
+    { output },
+    {
+      value: { url, caCertHash },
+      isStream: true,
+      names: [url],
+      text: () => lines.join('\n'),
+    },
   );
 }
 

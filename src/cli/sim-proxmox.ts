@@ -2,8 +2,10 @@
 import { type Command, Option } from 'commander';
 import { InvalidConfig, InvalidRequest } from '../ports/errors.ts';
 import type { CliContext, CommandHost, RunningSim } from './context.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 
-interface SimOptions {
+interface SimOptions extends OutputOptions {
   readonly hosts?: string;
   readonly cluster?: string;
   readonly listen: string;
@@ -13,7 +15,6 @@ interface SimOptions {
   readonly speed: string;
   readonly state?: string;
   readonly version?: '8.4' | '9.2';
-  readonly json?: true;
 }
 
 const MAX_HOSTS = 100;
@@ -21,7 +22,7 @@ const MAX_HOSTS = 100;
 const SAVE_EVERY_MS = 5_000;
 
 export function addSimProxmox(parent: Command, host: CommandHost): void {
-  parent
+  const command = parent
     .command('proxmox')
     .description('run a simulated Proxmox VE cluster with the API of the real one')
     .addOption(
@@ -47,12 +48,12 @@ export function addSimProxmox(parent: Command, host: CommandHost): void {
     .option('--state <file>', 'load this file at the start, and save to it')
     .addOption(
       new Option('--version <version>', 'Proxmox VE version to simulate').choices(['8.4', '9.2']),
-    )
-    .option('--json', 'print URL and fingerprint as JSON')
-    .action((options: SimOptions) => runSimulator(host.context, options));
+    );
+  withOutputOption(command).action((options: SimOptions) => runSimulator(host, options));
 }
 
-async function runSimulator(context: CliContext, options: SimOptions): Promise<void> {
+async function runSimulator(host: CommandHost, options: SimOptions): Promise<void> {
+  const { context } = host;
   const { cluster, state, sshKey } = options;
   const saved = state === undefined ? undefined : await context.files.read(state);
   const sim = await context.adapters.startProxmoxSim({
@@ -69,7 +70,7 @@ async function runSimulator(context: CliContext, options: SimOptions): Promise<v
     ...(options.version !== undefined && { version: options.version }),
     ...(saved !== undefined && { state: saved }),
   });
-  announce(context, sim, options);
+  await announce(host, sim, options);
   await saveUntilStopped(context, sim, state);
 }
 
@@ -90,25 +91,25 @@ async function saveUntilStopped(
   context.err('The simulated Proxmox VE has stopped.\n');
 }
 
-function announce(context: CliContext, sim: RunningSim, options: SimOptions): void {
+async function announce(host: CommandHost, sim: RunningSim, options: SimOptions): Promise<void> {
   const { url, fingerprint, hosts, version, credentials, ssh } = sim;
-  if (options.json === true) {
-    context.out(`${JSON.stringify({ url, fingerprint, hosts, version, ssh })}\n`);
-    return;
-  }
-  context.out(
-    [
-      `Proxmox VE ${version}, simulated: ${url}/api2/json`,
-      `hosts        ${hosts.join(', ')}`,
-      ...(fingerprint === undefined ? [] : [`fingerprint  ${fingerprint}`]),
-      ...(ssh ?? []).map(
-        ({ host, address, fingerprint: key }) => `ssh          ${host} ${address} ${key}`,
-      ),
-      ...credentials.map((line) => `log in       ${line}`),
-      'Ctrl-C stops it.',
-      '',
-    ].join('\n'),
-  );
+  const lines = [
+    `Proxmox VE ${version}, simulated: ${url}/api2/json`,
+    `hosts        ${hosts.join(', ')}`,
+    ...(fingerprint === undefined ? [] : [`fingerprint  ${fingerprint}`]),
+    ...(ssh ?? []).map(
+      ({ host: name, address, fingerprint: key }) => `ssh          ${name} ${address} ${key}`,
+    ),
+    ...credentials.map((line) => `log in       ${line}`),
+    'Ctrl-C stops it.',
+    '',
+  ];
+  await printObjects(host, options, {
+    value: { url, fingerprint, hosts, version, ssh },
+    isStream: true,
+    names: hosts,
+    text: () => lines.join('\n'),
+  });
 }
 
 async function readCluster(context: CliContext, path: string): Promise<string> {

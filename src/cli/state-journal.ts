@@ -4,31 +4,27 @@ import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import type { Store } from '../ports/store.ts';
 import type { CommandHost } from './context.ts';
-import { findMachineIn } from './find-machine.ts';
+import { findMachineIn, MACHINE_ARGUMENT } from './find-machine.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 import { type StoreOptions, withStore, withStoreOptions } from './with-store.ts';
 
-interface JournalOptions extends StoreOptions {
+interface JournalOptions extends StoreOptions, OutputOptions {
   readonly pool?: string;
   readonly machine?: string;
   readonly node?: string;
   readonly limit: string;
-  readonly json?: true;
 }
 
 export function addStateJournal(parent: Command, host: CommandHost): void {
-  withStoreOptions(
-    parent
-      .command('journal')
-      .description('print the journal of actions, refusals and failures, oldest first'),
-  )
-    .option('--pool <name>', 'entries about this pool')
-    .option(
-      '--machine <machine>',
-      'entries about this machine: name, id, or first characters of the id',
-    )
-    .option('--node <name>', 'entries about this Node')
+  const command = parent
+    .command('journal')
+    .description('print the journal of actions, refusals and failures, oldest first');
+  withStoreOptions(withOutputOption(command))
+    .option('--pool <pool>', 'entries about this pool')
+    .option('--machine <machine>', `entries about this machine: ${MACHINE_ARGUMENT}`)
+    .option('--node <node>', 'entries about this Node')
     .option('--limit <number>', 'maximum number of entries, the newest', '100')
-    .option('--json', 'print one JSON object per line')
     .action((options: JournalOptions) =>
       withStore(host, options, async (store) => {
         const { pool, node } = options;
@@ -39,9 +35,11 @@ export function addStateJournal(parent: Command, host: CommandHost): void {
           ...(machine !== undefined && { machine }),
           ...(node !== undefined && { node }),
         });
-        const line =
-          options.json === true ? (record: JournalRecord) => JSON.stringify(record) : formatEntry;
-        host.context.out(records.map((record) => `${line(record)}\n`).join(''));
+        await printObjects(host, options, {
+          value: records,
+          names: [...new Set(records.flatMap(({ subject }) => Object.values(subject)))],
+          text: () => records.map((record) => `${formatEntry(record)}\n`).join(''),
+        });
         if (records.length === 0) host.context.err('The journal has no such entries.\n');
       }),
     );

@@ -4,25 +4,24 @@ import { isLeaseValid, RECONCILE_LEASE } from '../model/lease.ts';
 import { PHASES } from '../model/machine.ts';
 import type { Store } from '../ports/store.ts';
 import type { CommandHost } from './context.ts';
+import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 import { type StoreOptions, withStore, withStoreOptions } from './with-store.ts';
 
 export function addStateShow(parent: Command, host: CommandHost): void {
-  withStoreOptions(
-    parent
-      .command('show')
-      .description('summarise the state database: machines by phase, open intents, driver'),
-  )
-    .option('--json', 'print JSON')
-    .action((options: StoreOptions & { readonly json?: true }) =>
-      withStore(host, options, async (store, path) => {
-        const summary = await summarise(store, host.context.clock.now());
-        host.context.out(
-          options.json === true
-            ? `${JSON.stringify({ path, ...summary }, null, 2)}\n`
-            : render(path, summary),
-        );
-      }),
-    );
+  const command = parent
+    .command('show')
+    .description('summarise the state database: machines by phase, open intents, driver');
+  withStoreOptions(withOutputOption(command)).action((options: StoreOptions & OutputOptions) =>
+    withStore(host, options, async (store, path) => {
+      const summary = await summarise(store, host.context.clock.now());
+      await printObjects(host, options, {
+        value: { path, ...summary },
+        names: [path],
+        text: () => render(path, summary),
+      });
+    }),
+  );
 }
 
 interface Summary {

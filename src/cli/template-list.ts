@@ -7,8 +7,8 @@ import { InvalidRequest } from '../ports/errors.ts';
 import type { Hypervisor, RegionView, VmSummary } from '../ports/hypervisor.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
-import { formatTable } from './format-table.ts';
 import type { OutputOptions } from './output-option.ts';
+import { printObjects, type TableFormat } from './print-objects.ts';
 
 export interface TemplateVm {
   /** In the config. */
@@ -103,24 +103,25 @@ function isOf({ key, id, idByHost, name }: TemplateConfig, vm: VmSummary): boole
 }
 
 export async function listTemplates(
-  { context }: CommandHost,
+  host: CommandHost,
   open: OpenFleet,
-  { output }: OutputOptions,
+  options: OutputOptions,
 ): Promise<void> {
   const vms = await readTemplateVms(open);
-  context.out(output === 'json' ? toJson(vms) : render(vms));
+  await printObjects(host, options, {
+    value: vms.map(withoutMachine),
+    names: vms.map(({ name }) => name),
+    text: (format) => render(vms, format),
+  });
 }
 
 export async function showTemplate(
-  { context }: CommandHost,
+  host: CommandHost,
   open: OpenFleet,
   { name, output }: OutputOptions & { readonly name: string | undefined },
 ): Promise<void> {
   const template = chooseTemplate(open.config, name);
   const vms = (await readTemplateVms(open)).filter((one) => one.template === template.key);
-  if (output === 'json') {
-    return context.out(`${JSON.stringify({ template, vms: vms.map(withoutMachine) }, null, 2)}\n`);
-  }
   const { key, image, packages, commands, kubeadm } = template;
   const rows = [
     ['template', key],
@@ -130,18 +131,22 @@ export async function showTemplate(
     ['commands', String(commands.length)],
     ['kubeadm', kubeadm ?? '-'],
   ];
-  context.out(`${formatTable(rows)}\n${render(vms)}`);
+  await printObjects(
+    host,
+    { output },
+    {
+      value: { template, vms: vms.map(withoutMachine) },
+      names: [key],
+      text: (format) => `${format.fields(rows)}\n${render(vms, format)}`,
+    },
+  );
 }
 
 function withoutMachine({ machine, ...vm }: TemplateVm) {
   return { ...vm, managed: machine !== undefined };
 }
 
-function toJson(vms: readonly TemplateVm[]): string {
-  return `${JSON.stringify(vms.map(withoutMachine), null, 2)}\n`;
-}
-
-function render(vms: readonly TemplateVm[]): string {
+function render(vms: readonly TemplateVm[], format: TableFormat): string {
   const rows = vms.map(({ template, version, host, vmId, name, linkedClones, machine }) => [
     template,
     version === 0 ? '-' : String(version),
@@ -152,5 +157,5 @@ function render(vms: readonly TemplateVm[]): string {
     machine === undefined ? 'unmanaged' : machine.phase,
   ]);
   const head = ['TEMPLATE', 'VERSION', 'NODE', 'VM', 'NAME', 'LINKED CLONES', 'STATE'];
-  return formatTable([head, ...rows]);
+  return format.table(head, rows);
 }

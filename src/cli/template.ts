@@ -30,7 +30,7 @@ function addBuild(parent: Command, host: CommandHost, kind: 'build' | 'sync'): v
   const command = parent
     .command(kind)
     .description(DESCRIPTIONS[kind])
-    .argument('[name]', NAME)
+    .argument('[template]', NAME)
     .option('--host <name>', 'only on this host')
     .option('--all-hosts', 'on every host, also where all share the storage of the template')
     .option('--reason <text>', 'reason for the journal', 'requested on the command line');
@@ -64,7 +64,7 @@ function addShow(parent: Command, host: CommandHost): void {
   const command = parent
     .command('show')
     .description('show how a template is built, and where it is')
-    .argument('[name]', NAME);
+    .argument('[template]', NAME);
   withConfigOptions(withOutputOption(command)).action(
     (name: string | undefined, options: ConfigOptions & OutputOptions) =>
       withFleet(host, options, {
@@ -81,7 +81,7 @@ function addDelete(parent: Command, host: CommandHost): void {
   const command = parent
     .command('delete')
     .description('delete the versions of a template that pvescaler built')
-    .argument('<name>', 'name in templates of the config')
+    .argument('<template>', 'name in templates of the config')
     .option('--version <number>', 'only this version')
     .option('--host <name>', 'only on this host')
     .option('--reason <text>', 'reason for the journal', 'requested on the command line');

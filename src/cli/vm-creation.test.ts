@@ -59,7 +59,8 @@ async function interrupted(testFleet: TestFleet, interruption: Interruption, dri
       readiness: { timeoutMs: 300_000, sshIntervalMs: 10_000 },
     },
   } as unknown as OpenFleet;
-  const creation = new VmCreation({ context } as unknown as CommandHost, open, {
+  const host = { context, showStatus: () => undefined } as unknown as CommandHost;
+  const creation = new VmCreation(host, open, {
     ...REASON,
     role: 'worker',
     count: COUNT,

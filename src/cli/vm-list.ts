@@ -6,9 +6,10 @@ import { NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
 import { findMachineIn } from './find-machine.ts';
-import { formatTable } from './format-table.ts';
-import { showMachine } from './machine-show.ts';
+import { displayName } from './format-machines.ts';
 import type { OutputOptions } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
+import { showMachine } from './run-machine-show.ts';
 
 /** Hand-made VMs; templates have commands of their own. */
 export async function readVms({ fleet }: OpenFleet): Promise<readonly Machine[]> {
@@ -41,17 +42,16 @@ export async function requireVm(open: OpenFleet, text: string): Promise<Machine>
 }
 
 export async function listVms(
-  { context }: CommandHost,
+  host: CommandHost,
   open: OpenFleet,
   { all, output }: OutputOptions & { readonly all?: true },
 ): Promise<void> {
   const vms = (await readVms(open)).filter(({ phase }) => all === true || phase !== 'gone');
-  if (output === 'json') return context.out(`${JSON.stringify(vms, null, 2)}\n`);
-  const now = context.clock.now();
+  const now = host.context.clock.now();
   const rows = vms.map((vm) => {
     const { pool, placement, phase, phaseSince, missingSince, failure } = vm;
     return [
-      placement?.name ?? vm.id,
+      displayName(vm),
       roleOf(pool) ?? '',
       missingSince === undefined ? phase : 'missing',
       formatAge(now - phaseSince),
@@ -62,7 +62,15 @@ export async function listVms(
     ];
   });
   const head = ['NAME', 'ROLE', 'PHASE', 'SINCE', 'NODE', 'VM', 'ADDRESS', 'REASON'];
-  context.out(formatTable([head, ...rows]));
+  await printObjects(
+    host,
+    { output },
+    {
+      value: vms,
+      names: vms.map(displayName),
+      text: (format) => format.table(head, rows),
+    },
+  );
 }
 
 export async function showVm(
@@ -71,5 +79,5 @@ export async function showVm(
   { text, options }: { readonly text: string; readonly options: OutputOptions },
 ): Promise<void> {
   const machine = await requireVm(open, text);
-  await showMachine(host, open, { machine, isJson: options.output === 'json' });
+  await showMachine(host, open, { machine, output: options.output });
 }

@@ -10,6 +10,8 @@ import type { VmDeleteOptions } from './run-vm-delete.ts';
 import { withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 
+const VM_ARGUMENT = 'name, VM id, machine id, or a unique prefix of name or machine id';
+
 export function addVm(program: Command, host: CommandHost): void {
   const vm = program
     .command('vm')
@@ -41,7 +43,7 @@ function addCreate(parent: Command, host: CommandHost): void {
     .option('--dns <addresses>', 'name servers of a static address, separated by commas')
     .option('--vmid <number>', 'VM id (default: the next free one of the region)')
     .option('--host <name>', 'Proxmox host (default: chosen by --strategy over all hosts)')
-    .option('--region <name>', 'region of the config (default: all regions)')
+    .option('--region <region>', 'region of the config (default: all regions)')
     .addOption(
       new Option(
         '--strategy <name>',
@@ -95,7 +97,7 @@ function addShow(parent: Command, host: CommandHost): void {
   const command = parent
     .command('show')
     .description('show the record and the journal of a VM')
-    .argument('<vm>', 'name, VM id, or machine id');
+    .argument('<vm>', VM_ARGUMENT);
   withConfigOptions(withOutputOption(command)).action(
     (text: string, options: ConfigOptions & OutputOptions) =>
       withFleet(host, options, {
@@ -113,13 +115,13 @@ function addDelete(parent: Command, host: CommandHost): void {
     parent
       .command('delete')
       .description('delete VMs with their disks and addresses, and wait until they are gone')
-      .argument('<vms...>', 'names, VM ids, or machine ids')
+      .argument('<vms...>', VM_ARGUMENT)
       .option('--force', 'delete one VM that pvescaler did not create; its name must be typed')
       .option('--confirm-name <name>', 'name of that VM, instead of the question')
-      .option('--region <name>', 'region of that VM, if several have its name or id')
+      .option('--region <region>', 'region of that VM, if several have its name or id')
       .option('--reason <text>', 'reason for the journal', 'requested on the command line'),
   );
-  withConfigOptions(withDrainOptions(command)).action(
+  withConfigOptions(withOutputOption(withDrainOptions(command))).action(
     (texts: readonly string[], options: VmDeleteOptions) =>
       withFleet(host, options, {
         access: 'drive',
@@ -136,7 +138,7 @@ function addSsh(parent: Command, host: CommandHost): void {
   const command = parent
     .command('ssh')
     .description('log in to a VM with the ssh program of this computer')
-    .argument('<vm>', 'name, VM id, or machine id')
+    .argument('<vm>', VM_ARGUMENT)
     .argument('[command...]', 'command to run in the VM; its options after --');
   withConfigOptions(command).action(
     (text: string, words: readonly string[], options: ConfigOptions) =>
@@ -154,7 +156,7 @@ function addConsole(parent: Command, host: CommandHost): void {
   const command = parent
     .command('console')
     .description('print the address of the console of a VM in the Proxmox web interface')
-    .argument('<vm>', 'name, VM id, or machine id');
+    .argument('<vm>', VM_ARGUMENT);
   withConfigOptions(command).action((text: string, options: ConfigOptions) =>
     withFleet(host, options, {
       access: 'read',

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+import { InvalidArgumentError } from 'commander';
 import { Conflict, InvalidRequest } from '../ports/errors.ts';
 import type { CliContext } from './context.ts';
+import { isOutputFormat } from './output-option.ts';
 
 interface Destination {
   /** Absent: standard output. */
   readonly output?: string;
   readonly force?: true;
+}
+
+/** The value of an `--output` that names a file: in other commands it is a format. */
+export function parseFileName(text: string): string {
+  if (!isOutputFormat(text)) return text;
+  throw new InvalidArgumentError(`Here it names a file; for a file of that name write ./${text}.`);
 }
 
 /** Writes to standard output, or to a file; overwrites only with `force`. */

@@ -30,7 +30,7 @@ export {
 } from './load/load-config.ts';
 export { type ReadInput, readConfig } from './load/read-config.ts';
 export type { FlagValue } from './overrides/apply-overrides.ts';
-export type { ValueOrigin } from './overrides/origin.ts';
+export { describeOrigin, type ValueOrigin } from './overrides/origin.ts';
 export { describePlannedKey, type PlannedKey } from './planned-keys.ts';
 export { type Problem, renderProblems, type Severity } from './problem.ts';
 export { renderJsonSchema } from './reference/json-schema.ts';

@@ -17,3 +17,4 @@ export type {
 } from './dashboard-contract.ts';
 export { createHealthApp, type HealthSources } from './health-app.ts';
 export { type HttpListener, type ListenAddress, listen } from './listen.ts';
+export { guardRequests, requireToken } from './request-guard.ts';

@@ -6,3 +6,4 @@
 export { openDriverLock } from './driver-lock.ts';
 export { fileSystemWarnings } from './file-system-warnings.ts';
 export { openSqliteStore } from './open-sqlite-store.ts';
+export { readMachineRecords } from './read-machine-records.ts';

@@ -40,9 +40,21 @@ describe('pvescaler', () => {
   });
 
   it.each([
-    [['bogus'], /unknown command 'bogus'/],
-    [['confg'], /Did you mean config\?/],
-    [['config', 'validate', '--colour'], /unknown option '--colour'/],
+    [['bogus'], /^pvescaler: unknown command bogus\n/],
+    [['confg'], /^pvescaler: unknown command confg; did you mean config\?\n/],
+    [['config', 'validate', '--bogus'], /^pvescaler config validate: unknown option --bogus\n/],
+    [
+      ['pool', 'scale', 'workers', '--too', '3'],
+      /^pvescaler pool scale: unknown option --too; did you mean --to\?\n {2}Run pvescaler pool scale --help for the options and examples\. \[USAGE\]\n$/,
+    ],
+    [
+      ['pool', 'scale', 'workers', '--to', '3', '-o', 'xml'],
+      /^pvescaler pool scale: option '-o, --output <format>' argument 'xml' is invalid\. Allowed choices are table, json, yaml, name\n/,
+    ],
+    [['pool', 'scal'], /^pvescaler pool: unknown command scal; did you mean scale\?\n/],
+    [['machines', 'extra'], /^pvescaler machines: too many arguments\. Expected 0/],
+    [['config', 'init', '-o', 'yaml'], /^pvescaler config init: .* Here it names a file/],
+    [['sim', 'proxmox', '--speed', 'x'], /^pvescaler sim proxmox: --speed takes a number above 0/],
     [['config', 'import', 'x.yaml'], /required option '--from <system>' not specified/],
     [
       ['config', 'import', '--from', 'nomad', 'x.yaml'],
@@ -84,7 +96,8 @@ describe('pvescaler', () => {
 
   it.each([
     [['config', ''], /^import\t.*\ninit\t/m],
-    [['config', 'show', '--j'], /^--json\t/],
+    [['config', 'show', '--o'], /^--output\t/],
+    [['config', 'show', '-o', 'y'], /^yaml\n$/],
     [['config', 'import', '--from', ''], /^externalgrpc\nkubenodesmith\n/],
     [['config', 'import', '--from', '=', 'v'], /^vm-plan\n$/],
     [['config', 'import', '--from=v'], /^vm-plan\n$/],

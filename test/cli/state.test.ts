@@ -56,11 +56,11 @@ describe('pvescaler state', () => {
     expect(pvescaler(['state', 'journal', '--state', path, '--pool', 'other']).out).toBe('');
     expect(
       JSON.parse(pvescaler(['state', 'journal', '--state', path, '--json']).out),
-    ).toMatchObject({ reason: 'HostFull' });
+    ).toMatchObject([{ reason: 'HostFull', at: '2026-01-02T00:00:00.000Z' }]);
     expect(pvescaler(['state', 'journal', '--state', path, '--limit', '0']).exitCode).toBe(2);
   });
 
-  it('finds the journal of a machine by its name, its id, or the first characters of the id', async () => {
+  it('finds the journal of a machine by its name, its id, or a prefix of them', async () => {
     const path = await aDatabase();
     const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
     const id = aMachineId(1);
@@ -68,7 +68,7 @@ describe('pvescaler state', () => {
     await store.journal.append({ ...entry, subject: { machine: id } });
     await store.journal.append({ ...entry, subject: { machine: 'removed-long-ago' } });
     await store.close();
-    for (const text of [id, id.slice(0, 8), PLACEMENT.name, 'removed-long-ago']) {
+    for (const text of [id, id.slice(0, 8), PLACEMENT.name, 'work', 'removed-long-ago']) {
       const { out } = pvescaler(['state', 'journal', '--state', path, '--machine', text]);
       expect(out.trim().split('\n')).toHaveLength(1);
       expect(out).toContain('MachineReady');

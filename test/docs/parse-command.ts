@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses an invocation of pvescaler with the real command tree, without running it.
 import type { Command } from 'commander';
-import { buildProgram, type CliContext } from '../../src/cli/index.ts';
+import { buildProgram, type CliContext, type ProgramHost } from '../../src/cli/index.ts';
 
 /** No command may use its context before its action runs. */
 const CONTEXT = new Proxy({} as CliContext, {
@@ -11,10 +11,16 @@ const CONTEXT = new Proxy({} as CliContext, {
   },
 });
 
+function buildUnusableProgram(): Command {
+  const host = { context: CONTEXT, colors: { out: false, err: false }, begin: () => undefined };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsing uses nothing else
+  return buildProgram(host as unknown as ProgramHost);
+}
+
 /** Resolves with undefined if the arguments are valid, otherwise with the message that a user would see. */
 export async function findUsageError(args: readonly string[]): Promise<string | undefined> {
   const errors: string[] = [];
-  const program = buildProgram(CONTEXT, () => undefined);
+  const program = buildUnusableProgram();
   for (const command of allCommands(program)) {
     command.configureOutput({
       writeOut: () => undefined,
@@ -34,7 +40,7 @@ export async function findUsageError(args: readonly string[]): Promise<string | 
 
 /** The first unknown subcommand or option; values are not checked, so that prose may use NAME and `…`. */
 export function findUnknownWord(args: readonly string[]): string | undefined {
-  let command: Command = buildProgram(CONTEXT, () => undefined);
+  let command: Command = buildUnusableProgram();
   let isPath = true;
   for (const word of args) {
     if (word.startsWith('-')) {
@@ -47,12 +53,17 @@ export function findUnknownWord(args: readonly string[]): string | undefined {
       command = child;
       continue;
     }
-    const [argument] = command.registeredArguments;
-    if (isPath && argument === undefined && command.commands.length > 0) return word;
-    if (isPath && argument?.argChoices?.includes(word) === false) return word;
+    if (isPath && !isArgument(command, word)) return word;
     isPath = false;
   }
   return undefined;
+}
+
+function isArgument({ registeredArguments, commands }: Command, word: string): boolean {
+  const [argument] = registeredArguments;
+  return argument === undefined
+    ? commands.length === 0
+    : argument.argChoices?.includes(word) !== false;
 }
 
 function hasOption(command: Command, name: string): boolean {

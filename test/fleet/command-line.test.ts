@@ -34,7 +34,7 @@ it('pool scale creates and deletes machines, machines shows them, and orphans fi
   expect(machines.map(({ phase }) => phase)).toEqual(['ready', 'ready', 'ready']);
   const [first] = machines;
   expect(run('machine', 'show', first!.placement.name).out).toContain('MachineReady');
-  expect(run('machines').out).toMatch(/ready +\S+ +pve\d +125\d +10\.10\.\d+\.\d+\/16 /);
+  expect(run('machines').out).toMatch(/ready +\S+ +pve\d +125\d +10\.10\.\d+\.\d+\/16$/m);
   expect(run('machine', 'show', first!.id).out).toMatch(/addresses +10\.10\.\d+\.\d+\/16/);
   expect(run('pools').out).toMatch(/workers\s+3\s+3\s+0\s+0\s+0-5/);
   const watched = watchMachines(path);

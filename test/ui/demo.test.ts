@@ -135,7 +135,7 @@ describe('npm run demo', () => {
     async (mode) => {
       const demo = startDemo('--once', '--mode', mode);
       const [code] = await demo.ended;
-      expect(`${demo.output()}\nexit ${code}`).toMatch(
+      expect(`${demo.output()}\nexit ${String(code)}`).toMatch(
         /\n(\d+) of \1 pods ran on at most \d+ nodes\. Nothing was left behind\.[^]*exit 0$/,
       );
       expect(demo.output()).toMatch(/VMs +nodes +pending[^]*VM 1250 on pve\d created/);

@@ -65,7 +65,7 @@ describe('the orphans in the report of a pass', () => {
       const name = seedFileName(CLUSTER, aMachineId(1));
       const id = testFleet.hypervisor.volumeId({ storage: 'seeds', content: 'iso', name });
       const volume = { id, name, bytes: 1, content: 'iso', storage: 'seeds', host: undefined };
-      testFleet.hypervisor.state.volumes.set(id, volume as never);
+      testFleet.hypervisor.state.volumes.set(id, volume);
       await onePass(testFleet.fleet, testFleet);
       expect(await counted(testFleet)).toEqual(
         orphans === 'report' ? { 'seed-without-machine': 1 } : {},
@@ -80,7 +80,7 @@ describe('the orphans in the report of a pass', () => {
     await testFleet.store.machines.remove(record!);
     testFleet.hypervisor.state.vms.delete(placement.vmId);
     const [node] = (await testFleet.cluster.view()).nodes;
-    testFleet.cluster.state.nodes.set(node!.name, { ...node!, ready: false } as never);
+    testFleet.cluster.state.nodes.set(node!.name, { ...node!, ready: false });
     await testFleet.clock.advance(1_000);
     expect(await counted(testFleet)).toEqual({ 'node-without-vm': 1 });
   });

@@ -129,14 +129,11 @@ export async function carryOutVmDecisions(
 }
 
 async function carryOut(context: ReconcileContext, intent: VmIntent): Promise<ReconcileResult> {
-  let result: ReconcileResult = DONE;
-  const failure = await decide(context, intent).then(
-    (decided) => {
-      result = decided;
-    },
-    (error: unknown) => finalError(error),
+  const { result, failure } = await decide(context, intent).then(
+    (decided) => ({ result: decided, failure: undefined }),
+    (error: unknown) => ({ result: DONE, failure: finalError(error) }),
   );
-  if (failure === undefined && result !== DONE) return result;
+  if (result !== DONE) return result;
   const { kind, region, vmId } = intent;
   await context.records.putIntent({
     ...intent,

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { FleetStatus, PoolStatus, RemovedPool } from '../fleet/index.ts';
+import { formatCount } from '../model/format-text.ts';
+import { countsTowardsTarget, type Machine } from '../model/machine.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import type { CommandHost } from './context.ts';
+import { findLastError } from './find-last-error.ts';
+import type { OutputOptions } from './output-option.ts';
+import { printObjects, type TableFormat } from './print-objects.ts';
+
+export async function listPools(
+  host: CommandHost,
+  open: OpenFleet,
+  options: OutputOptions,
+): Promise<void> {
+  const status = await open.fleet.status({ readsProxmox: true });
+  warnUnread(host, status);
+  const waiting = await findWaiting(open, status.machines);
+  const value = toValue(status);
+  await printObjects(host, options, {
+    value,
+    names: value.map(({ name }) => name),
+    text: (format) => render(status, waiting, format),
+  });
+}
+
+/** What exists is counted; where Proxmox cannot be read, the records are. */
+function warnUnread({ context }: CommandHost, { pools }: FleetStatus): void {
+  const unread = new Map(pools.flatMap((pool) => Object.entries(pool.unread)));
+  for (const [region, why] of unread) {
+    context.err(
+      `warning: region ${region} cannot be read, so its machines are counted from the records: ${why}\n`,
+    );
+  }
+}
+
+function toValue({ pools, removedPools }: FleetStatus) {
+  const removed = removedPools.map(({ name, machines }) => ({
+    name,
+    inConfig: false,
+    machines: machines.map(({ id }) => id),
+  }));
+  return [...pools.map((pool) => ({ ...pool, inConfig: true })), ...removed];
+}
+
+function countIn({ machines }: RemovedPool, ...phases: readonly string[]): string {
+  return String(machines.filter(({ phase }) => phases.includes(phase)).length);
+}
+
+function renderRemoved(pool: RemovedPool): readonly string[] {
+  const target = pool.machines.filter(({ phase }) => countsTowardsTarget(phase)).length;
+  const deleting = countIn(pool, 'deleting', 'draining');
+  const text = `not in the config: pool delete ${pool.name} deletes its machines`;
+  return [pool.name, String(target), countIn(pool, 'ready'), deleting, '0', '', text];
+}
+
+/** Why machines of a pool are not created yet, by pool. */
+async function findWaiting(
+  open: OpenFleet,
+  machines: readonly Machine[],
+): Promise<ReadonlyMap<string, string>> {
+  const waiting = new Map<string, string>();
+  for (const [pool, requested] of Map.groupBy(
+    machines.filter(({ phase }) => phase === 'requested'),
+    (machine) => machine.pool,
+  )) {
+    const [first] = requested;
+    const error = first === undefined ? undefined : await findLastError(open, first);
+    if (error !== undefined) {
+      const verb = requested.length === 1 ? 'waits' : 'wait';
+      waiting.set(pool, `${formatCount(requested.length, 'machine')} ${verb}: ${error}`);
+    }
+  }
+  return waiting;
+}
+
+function render(
+  { pools, removedPools }: FleetStatus,
+  waiting: ReadonlyMap<string, string>,
+  format: TableFormat,
+): string {
+  const rows = pools.map((pool) => [
+    pool.name,
+    String(pool.target),
+    String(pool.ready),
+    String(pool.deleting),
+    String(pool.failed),
+    `${pool.min}-${pool.max}`,
+    remark(pool, waiting.get(pool.name)),
+  ]);
+  const head = ['POOL', 'TARGET', 'READY', 'DELETING', 'FAILED', 'LIMITS', 'REMARK'];
+  return format.table(head, [...rows, ...removedPools.map(renderRemoved)]);
+}
+
+function remark(pool: PoolStatus, waiting: string | undefined): string {
+  const { name, nodeGroups, missing, lost, backoff, pause } = pool;
+  const remarks = [
+    ...(nodeGroups.length === 0
+      ? []
+      : [nodeGroups.map((group) => `${group.name} ${group.target}`).join(', ')]),
+    ...(missing === 0
+      ? []
+      : [`VMs of ${formatCount(missing, 'more machine')} are gone: see orphans`]),
+    ...(lost === undefined
+      ? []
+      : [
+          `${formatCount(lost.machines.length, 'machine')} ${lost.machines.length === 1 ? 'seems lost and is' : 'seem lost and are'} kept: see pool confirm-lost ${name} --dry-run`,
+        ]),
+    ...(pause === undefined ? [] : [`paused (pool resume ${name} ends it): ${pause.reason}`]),
+    ...(backoff === undefined ? [] : [`backing off: ${backoff.message}`]),
+    ...(waiting === undefined ? [] : [waiting]),
+  ];
+  return remarks.join('; ');
+}
