@@ -135,7 +135,7 @@ const LVM_NAME = /^[a-z0-9][a-z0-9\-_.]*[a-z0-9]$/i;
 
 /** Content type, format, owner and base volume that a volume name encodes. */
 export function parseVolumeName(storage: Storage, name: string): ParsedVolumeName {
-  if (/^lvm/.test(storage.type) && !LVM_NAME.test(name)) {
+  if (storage.type.startsWith('lvm') && !LVM_NAME.test(name)) {
     throw serverError(`lvm name '${name}' contains illegal characters`);
   }
   const kind = storage.path === undefined ? parseBlockVolumeName(name) : parseFileVolumeName(name);
