@@ -36,8 +36,8 @@ export const METRICS = {
   }),
   pvescaler_config_reloads_total: metric({
     type: 'counter',
-    labels: ['result'],
-    help: 'Readings of a changed config file, and those that a SIGHUP requested, by result: `applied`; `unchanged` when no setting differs; `invalid`; `restart` when a key has changed that needs a restart; `failed` when something that the config refers to could not be read.',
+    labels: ['outcome'],
+    help: 'Readings of a changed config file, and those that a SIGHUP requested, by outcome: `applied`; `unchanged` when no setting differs; `invalid`; `restart` when a key has changed that needs a restart; `failed` when something that the config refers to could not be read.',
   }),
   pvescaler_config_last_reload_successful: metric({
     type: 'gauge',

@@ -28,7 +28,7 @@ function aReloader() {
   const gauges = new Map<string, number | undefined>();
   const meters: Meters = {
     add: (_name, labels: Readonly<Record<string, string>>) =>
-      void results.push(labels['result'] ?? ''),
+      void results.push(labels['outcome'] ?? ''),
     observe: () => undefined,
     set: (name, values) => void gauges.set(name, values[0]?.value),
   };

@@ -39,7 +39,7 @@ const MAX_LISTED = 10;
 const LIMITATION = 'config';
 
 interface Refusal {
-  readonly result: 'invalid' | 'restart' | 'failed';
+  readonly outcome: 'invalid' | 'restart' | 'failed';
   readonly why: string;
 }
 
@@ -63,14 +63,14 @@ export class ConfigReloader {
   }
 
   async #load(content: Content): Promise<LoadedConfig | Refusal> {
-    if (content.kind === 'unreadable') return { result: 'invalid', why: content.message };
+    if (content.kind === 'unreadable') return { outcome: 'invalid', why: content.message };
     try {
       const loaded = await this.#options.source.load(content.text);
       if (loaded.ok) return loaded;
       const errors = loaded.problems.filter(({ severity }) => severity === 'error');
-      return { result: 'invalid', why: listed(errors.map((one) => renderProblems([one]).trim())) };
+      return { outcome: 'invalid', why: listed(errors.map((one) => renderProblems([one]).trim())) };
     } catch (error) {
-      return { result: 'invalid', why: asPvescalerError(error).message };
+      return { outcome: 'invalid', why: asPvescalerError(error).message };
     }
   }
 
@@ -80,7 +80,7 @@ export class ConfigReloader {
     try {
       await apply(next);
     } catch (error) {
-      await this.#refuse({ result: 'failed', why: asPvescalerError(error).message });
+      await this.#refuse({ outcome: 'failed', why: asPvescalerError(error).message });
       return 'retry';
     }
     this.#succeed('applied');
@@ -98,18 +98,18 @@ export class ConfigReloader {
     return 'done';
   }
 
-  #succeed(result: 'applied' | 'unchanged'): void {
+  #succeed(outcome: 'applied' | 'unchanged'): void {
     const { meters, watchdog } = this.#options;
     this.#lastRefusal = undefined;
-    meters.add('pvescaler_config_reloads_total', { result });
+    meters.add('pvescaler_config_reloads_total', { outcome });
     this.#setGauges(true);
     watchdog.setLimitation(LIMITATION, undefined);
   }
 
-  /** A retry with the same result is reported once. */
-  async #refuse({ result, why }: Refusal): Promise<ReloadOutcome> {
+  /** A retry with the same outcome is reported once. */
+  async #refuse({ outcome, why }: Refusal): Promise<ReloadOutcome> {
     const { meters, watchdog, source } = this.#options;
-    meters.add('pvescaler_config_reloads_total', { result });
+    meters.add('pvescaler_config_reloads_total', { outcome });
     this.#setGauges(false);
     const message = `config file ${source.path} not applied, the settings in use stay: ${why}`;
     watchdog.setLimitation(LIMITATION, message);
@@ -157,7 +157,7 @@ export class ConfigReloader {
 
 function restartNeeded(keys: readonly string[]): Refusal {
   const why = `${listed(keys)} cannot change while pvescaler runs; restart it to apply the file`;
-  return { result: 'restart', why };
+  return { outcome: 'restart', why };
 }
 
 function listed(items: readonly string[]): string {

@@ -89,8 +89,8 @@ it('applies a changed file, refuses an invalid one, and reads it again on SIGHUP
     message: expect.stringContaining(`${path}:`),
   });
   const metrics = await answer(url, '/metrics');
-  expect(metrics).toContain('pvescaler_config_reloads_total{result="applied"} 1');
-  expect(metrics).toContain('pvescaler_config_reloads_total{result="invalid"} 1');
+  expect(metrics).toContain('pvescaler_config_reloads_total{outcome="applied"} 1');
+  expect(metrics).toContain('pvescaler_config_reloads_total{outcome="invalid"} 1');
   expect(metrics).toContain('pvescaler_config_last_reload_successful 0');
   expect(metrics).toContain('pvescaler_pool_limit{pool="workers",bound="min"} 1');
   expect(await answer(url, '/readyz')).toContain('not applied, the settings in use stay');
