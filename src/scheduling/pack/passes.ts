@@ -61,7 +61,7 @@ export function fillMachines(
     weights,
     mayGiveBack,
   });
-  const plans = context.plan === undefined ? packingPlansFor(work, machines) : [];
+  const plans = context.plan === undefined ? packingPlansFor(work, machines, weights) : [];
   // With prices and many sizes the cheapest plan is hardly ever worse than the usual order, which need not be tried.
   const canPlanAtOnce = weights.isPriced && machines.haveManySizes && !machines.haveLimits;
   const plan = context.plan ?? (canPlanAtOnce ? plans.toSorted(compareByCost)[0] : undefined);
@@ -93,6 +93,7 @@ export function fillMachines(
 function packingPlansFor(
   work: readonly GroupProgress[],
   machines: MachinePlanner,
+  weights: Weights,
 ): readonly PackingPlan[] {
   if (!work.every(({ group }) => isPlain(group))) return [];
   const groups = work.map((progress, number) => ({
@@ -100,7 +101,7 @@ function packingPlansFor(
     group: progress.group,
     pods: podsLeft(progress),
   }));
-  return findPackingPlans(machines.packingTasks(groups));
+  return findPackingPlans(machines.packingTasks(groups), weights);
 }
 
 function openMachines(
