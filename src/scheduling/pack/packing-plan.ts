@@ -202,8 +202,11 @@ interface Tie {
  * The order among pods with the same key: large first, small first, or mixed in several ways, because small
  * differences decide whether the last machine is needed.
  */
-const TIES: readonly Tie[] = [
-  { of: ({ cpuMilli, memoryBytes }) => cpuMilli + memoryBytes, isMixed: false },
+const FIRST_TIE: Tie = {
+  of: ({ cpuMilli, memoryBytes }) => cpuMilli + memoryBytes,
+  isMixed: false,
+};
+const OTHER_TIES: readonly Tie[] = [
   { of: ({ cpuMilli, memoryBytes }) => -cpuMilli - memoryBytes, isMixed: false },
   ...[1, 2, 3, 4, 5, 6].map(
     (seed): Tie => ({
@@ -222,9 +225,13 @@ function scramble(value: number): number {
 
 function bestPlans(problem: Problem): readonly PackingPlan[] {
   const front = new PlanFront(problem);
-  const [first, ...others] = TIES;
-  const attempts = capacitiesOf(problem).map((capacity) => new Attempt(problem, capacity, front));
-  for (const attempt of attempts) if (first !== undefined) attempt.run(first);
+  const attempts: Attempt[] = [];
+  for (const capacity of capacitiesOf(problem)) {
+    const attempt = new Attempt(problem, capacity, front);
+    attempts.push(attempt);
+    attempt.run(FIRST_TIE);
+    if (front.isDone) break;
+  }
   if (front.isDone) return front.plans;
   // More heuristics only for the capacities that were best with the first order.
   const promising = attempts
@@ -232,7 +239,7 @@ function bestPlans(problem: Problem): readonly PackingPlan[] {
     .toSorted((a, b) => compareByCost(a.best ?? WORST, b.best ?? WORST))
     .slice(0, PROMISING);
   // With many sizes a machine hardly has space left: mixed orders would make little difference.
-  const ties = problem.hasManySizes ? others.filter(({ isMixed }) => !isMixed) : others;
+  const ties = problem.hasManySizes ? OTHER_TIES.filter(({ isMixed }) => !isMixed) : OTHER_TIES;
   for (const tie of ties) for (const attempt of promising) attempt.run(tie);
   return front.plans;
 }
@@ -260,7 +267,7 @@ class Attempt {
       this.#front.steps += STEPS_PER_SORTED_SHAPE * order.length;
       this.#add(firstFit(order, this.#capacity, smallest));
     }
-    if (tie === TIES[0] && !this.#front.isDone && shapes.length < MAX_STEPS_PER_POD / 8)
+    if (tie === FIRST_TIE && !this.#front.isDone && shapes.length < MAX_STEPS_PER_POD / 8)
       this.#add(fillOneByOne(shapes, this.#capacity));
   }
 
@@ -357,21 +364,22 @@ export function isImprovement(one: PlanCost, other: PlanCost): boolean {
 
 /**
  * What the sizes leave for pods beside the daemon pods, by position of the resource: the largest first, then others
- * that are far apart, in case not all are tried.
+ * that are far apart, because the search may end before the last one.
  */
-function capacitiesOf({ templates, resources }: Problem): readonly (readonly number[])[] {
-  const all = templates.flatMap((template) =>
-    template.sizeOptions.list
-      .toReversed()
-      .map(({ allocatable }) =>
-        resources.map((id) => (allocatable[id] ?? 0) - (template.daemonLoad[id] ?? 0)),
-      ),
-  );
-  const different = [...new Map(all.map((capacity) => [capacity.join(), capacity])).values()];
-  return different
-    .map((capacity, i) => ({ capacity, rank: (i * GOLDEN_RATIO) % 1 }))
-    .sort((a, b) => a.rank - b.rank)
-    .map(({ capacity }) => capacity);
+function* capacitiesOf({ templates, resources }: Problem): Generator<readonly number[]> {
+  const sizes = templates
+    .flatMap(({ sizeOptions, daemonLoad }) =>
+      sizeOptions.list.toReversed().map(({ allocatable }) => ({ allocatable, daemonLoad })),
+    )
+    .map((size, i) => ({ ...size, rank: (i * GOLDEN_RATIO) % 1 }))
+    .sort((a, b) => a.rank - b.rank);
+  const known = new Set<string>();
+  for (const { allocatable, daemonLoad } of sizes) {
+    const capacity = resources.map((id) => (allocatable[id] ?? 0) - (daemonLoad[id] ?? 0));
+    const key = capacity.join();
+    if (!known.has(key)) yield capacity;
+    known.add(key);
+  }
 }
 
 function shares(amounts: readonly number[], capacity: readonly number[]): readonly number[] {
