@@ -87,10 +87,10 @@ class MachineList<S extends Shape> {
     const full = Math.min(at.machines, Math.floor(left / each));
     const rest = full === at.machines ? 0 : left - full * each;
     this.#last.next = at.next;
-    if (full > 0) this.#insert(withPods(shape, each, full, at));
-    if (rest > 0) this.#insert(withPods(shape, rest, 1, at));
+    if (full > 0) this.#insert(withPods(shape, each, at), full);
+    if (rest > 0) this.#insert(withPods(shape, rest, at), 1);
     const untouched = at.machines - full - (rest > 0 ? 1 : 0);
-    if (untouched > 0) this.#insert({ ...at, machines: untouched });
+    if (untouched > 0) this.#insert(at, untouched);
     return full * each + rest;
   }
 
@@ -101,13 +101,14 @@ class MachineList<S extends Shape> {
     const empty = { machines: 1, free: capacity, inside: undefined, next: undefined };
     const full = Math.floor(pods / each);
     const rest = pods - full * each;
-    if (full > 0) this.#insert(withPods(shape, each, full, empty));
-    if (rest > 0) this.#insert(withPods(shape, rest, 1, empty));
+    if (full > 0) this.#insert(withPods(shape, each, empty), full);
+    if (rest > 0) this.#insert(withPods(shape, rest, empty), 1);
     return true;
   }
 
-  #insert(filling: Filling<S>): void {
+  #insert(filling: Filling<S>, machines: number): void {
     this.steps += 1;
+    filling.machines = machines;
     if (filling.free.some((left, i) => left < (this.#smallest[i] ?? 0))) {
       this.#closed.push(filling);
       return;
@@ -127,11 +128,10 @@ class MachineList<S extends Shape> {
 function withPods<S extends Shape>(
   shape: S,
   count: number,
-  machines: number,
   { free, inside }: Filling<S>,
 ): Filling<S> {
   return {
-    machines,
+    machines: 1,
     free: free.map((left, i) => left - count * (shape.amounts[i] ?? 0)),
     inside: { shape, count, before: inside },
     next: undefined,
@@ -186,7 +186,7 @@ export function fillOneByOne<S extends Shape>(
       if (next === undefined) break;
       const left = next.pods - next.taken;
       const count = Math.ceil(Math.min(left, room(next.shape, filling.free)) / PARTS_OF_ROOM);
-      filling = withPods(next.shape, count, 1, filling);
+      filling = withPods(next.shape, count, filling);
       next.taken += count;
     }
     if (filling.inside === undefined) return undefined;
