@@ -82,7 +82,8 @@ async function runAll({ quick, say }: BenchmarkOptions): Promise<Figures> {
 async function compare(name: WorkloadName, { pods, runs, warmUp }: Comparing): Promise<Comparison> {
   const work = workload(name, pods);
   const { packing } = runPack(work);
-  for (let run = 1; warmUp > 0 && run < WARM_UP; run += 1) runPack(work);
+  const before = warmUp > 0 ? WARM_UP : 1;
+  for (let run = 1; run < before; run += 1) runPack(work);
   const ours = Array.from({ length: runs }, () => runPack(work).run);
   const karpenter = runKarpenter(writeWorkload(name, work), { runs, warmUp });
   const both = (measure: (run: BenchmarkRun) => number): Both => ({
