@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TemplateConfig } from '../config/index.ts';
+import { formatCount } from '../model/format-text.ts';
 import type { Host } from '../model/host.ts';
 import { type HostRef, isPhaseSettled, type Machine, type MachineId } from '../model/machine.ts';
 import { isTemplateGroup, TEMPLATE_ROLE } from '../model/role.ts';
@@ -191,14 +192,23 @@ async function collectOld(
         region === one.region && at === one.host && version > one.version,
     );
   const old = own.filter((one) => isOld(one) && one.machine?.phase === 'ready');
-  for (const { version, vmId, linkedClones } of old) {
-    if (linkedClones > 0)
-      host.context.err(
-        `version ${version} (VM ${vmId}) is kept for ${linkedClones} linked clones\n`,
-      );
+  for (const { version, vmId, ...vm } of old) {
+    const use = describeUse(vm);
+    if (use !== undefined) host.context.err(`version ${version} (VM ${vmId}) is kept: ${use}\n`);
   }
-  const unused = old.filter(({ linkedClones }) => linkedClones === 0);
+  const unused = old.filter((vm) => describeUse(vm) === undefined);
   if (unused.length > 0) await remove(host, open, { vms: unused, options });
+}
+
+/** Undefined when no VM needs the template. */
+function describeUse({
+  linkedClones,
+  unreadVms,
+}: Pick<TemplateVm, 'linkedClones' | 'unreadVms'>): string | undefined {
+  if (linkedClones > 0) return `it has ${formatCount(linkedClones, 'linked clone')}`;
+  return unreadVms === 0
+    ? undefined
+    : `${formatCount(unreadVms, 'VM')} cannot be read now, and may be linked clones of it`;
 }
 
 export async function deleteTemplate(
@@ -216,19 +226,22 @@ export async function deleteTemplate(
     throw new NotFound('TEMPLATE_NOT_FOUND', `no host has such a version of template ${name}`, {
       hint: 'pvescaler template list lists them.',
     });
-  const unmanaged = vms.find(({ machine }) => machine === undefined);
-  if (unmanaged !== undefined)
+  const [first] = vms;
+  const built = vms.filter(({ machine }) => machine !== undefined);
+  if (built.length === 0 && first !== undefined)
     throw new NotOwned(
       'VM_NOT_OWNED',
-      `template VM ${unmanaged.vmId} on ${unmanaged.host} was not built by pvescaler`,
+      `template VM ${first.vmId} on ${first.host} was not built by pvescaler for this cluster`,
     );
-  const used = vms.find(({ linkedClones }) => linkedClones > 0);
-  if (used !== undefined)
-    throw new Conflict(
-      'TEMPLATE_IN_USE',
-      `template VM ${used.vmId} on ${used.host} is needed by ${used.linkedClones} linked clones`,
-    );
-  await remove(host, open, { vms, options });
+  for (const vm of built) {
+    const use = describeUse(vm);
+    if (use !== undefined)
+      throw new Conflict(
+        'TEMPLATE_IN_USE',
+        `template VM ${vm.vmId} on ${vm.host} is needed: ${use}`,
+      );
+  }
+  await remove(host, open, { vms: built, options });
 }
 
 async function remove(
