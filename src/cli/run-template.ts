@@ -16,6 +16,8 @@ import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
 export interface BuildOptions extends ConfigOptions, TimeoutOptions {
   readonly host?: string;
+  /** Absent: all regions. */
+  readonly region?: string;
   readonly allHosts?: true;
   readonly reason: string;
 }
@@ -59,9 +61,10 @@ export async function buildTemplate(
 async function chooseHosts(
   { config, hypervisors }: OpenFleet,
   { storage }: TemplateConfig,
-  { host, allHosts }: BuildOptions,
+  { host, region: only, allHosts }: BuildOptions,
 ): Promise<readonly HostRef[]> {
-  const views = await Promise.all([...hypervisors.values()].map((region) => region.view()));
+  const wantedRegions = [...hypervisors].filter(([name]) => name === (only ?? name));
+  const views = await Promise.all(wantedRegions.map(([, region]) => region.view()));
   const found = views.flatMap(({ region, hosts }) => {
     const { allow, deny } = config.regions[region]?.hosts ?? { allow: [], deny: [] };
     const usable = hosts.filter(
@@ -76,10 +79,15 @@ async function chooseHosts(
   });
   const named = host === undefined ? found : found.filter((one) => one.host === host);
   if (named.length > 0) return named;
-  throw new NotFound(
-    'HOST_NOT_FOUND',
-    host === undefined ? 'no host is online' : `no host ${host}`,
-  );
+  const names = unique(found.map((one) => one.host)).join(', ');
+  if (host === undefined || names === '') throw new NotFound('HOST_NOT_FOUND', 'no host is online');
+  throw new NotFound('HOST_NOT_FOUND', `--host ${host}: there is no such host`, {
+    hint: `Use one of ${names}.`,
+  });
+}
+
+function unique(names: readonly string[]): readonly string[] {
+  return [...new Set(names)];
 }
 
 function hasShared({ storages }: Host, wanted: string | undefined): boolean {
@@ -102,7 +110,7 @@ async function build(host: CommandHost, open: OpenFleet, building: Building): Pr
   await runUntilDone(host, open, {
     regions: [...new Set(hosts.map(({ region }) => region))],
     timeoutMs: parseTimeoutMs(options),
-    isUnfinished: ({ id }) => own.has(id),
+    isUnfinished: (machine) => own.has(machine.id) && !isPhaseSettled(machine),
     submit: async () => {
       const { machines } = await open.fleet.status();
       for (const at of hosts) {

@@ -192,7 +192,7 @@ function features(reader: RegionReader, { hosts, major, vnets }: RegionFacts): r
           },
         ]
       : []),
-    ...(needs.some(({ from }) => from.kind === 'template')
+    ...(buildsTemplates || needs.some(({ from }) => from.kind === 'template')
       ? [{ subject: 'clones of templates', needs: [on(vms, 'VM.Clone', 'VM.Config.Cloudinit')] }]
       : []),
     { subject: 'guest agent', needs: [on(vms, audit)] },

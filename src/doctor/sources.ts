@@ -73,14 +73,16 @@ export function imageChecks(reader: RegionReader, host: string, group: string): 
   });
 }
 
-/** Templates that are cloned on a host: there, or on shared storage. */
+/** Templates that are cloned on a host, or can be built: there, or on shared storage. */
 export function templateChecks(
   reader: RegionReader,
   { host, view, group }: { readonly host: Host; readonly view: RegionView; readonly group: string },
 ): readonly Check[] {
-  const keys = reader
+  const used = reader
     .needsOn(host.name)
     .flatMap(({ from }) => (from.kind === 'template' ? [from.template] : []));
+  const built = Object.values(reader.config.templates).filter(({ image }) => image !== undefined);
+  const keys = [...used, ...built.map(({ key }) => key)];
   return unique(keys).flatMap((key) => {
     const template = reader.config.templates[key];
     if (template === undefined) return [];
