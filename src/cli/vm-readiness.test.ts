@@ -6,7 +6,7 @@ import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { GuestInterface } from '../ports/hypervisor.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost, SshTarget } from './context.ts';
-import { loginOf, ReadinessWait } from './vm-readiness.ts';
+import { loginOf, type Readiness, ReadinessWait } from './vm-readiness.ts';
 
 function aMachine(phase: Phase): Machine {
   return {
@@ -60,7 +60,17 @@ function aSite(environment: Readonly<Record<string, string>> = {}, ssh = {}) {
     await clock.advance(0);
     return wait.observe(aMachine(phase));
   };
-  return { clock, guest, logins, host, open, observe };
+  /** Observes while the check that it starts is in progress. */
+  const start = (phase: Phase) => wait.observe(aMachine(phase)) as { waitsFor?: string };
+  return {
+    clock,
+    guest,
+    logins,
+    host,
+    open,
+    start,
+    observe: observe as (phase: Phase) => Promise<Readiness & { readonly waitsFor?: string }>,
+  };
 }
 
 const ETH0 = { name: 'eth0', mac: undefined, addresses: ['fd00::7/64', '10.0.0.7/24'] };
@@ -92,6 +102,22 @@ describe('ReadinessWait', () => {
       { user: 'ubuntu', privateKeyPath: '/key', host: '10.0.0.7' },
       { user: 'ubuntu', privateKeyPath: '/key', host: '10.0.0.7' },
     ]);
+  });
+
+  it('says the same while logins fail for the same reason', async () => {
+    const site = aSite();
+    site.guest.interfaces = [ETH0];
+    site.guest.sshError = new Unreachable('SSH_UNREACHABLE', 'connection refused');
+    await site.observe('ready');
+    const texts = new Set<unknown>();
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await site.clock.advance(10_000);
+      for (const { waitsFor } of [site.start('ready'), await site.observe('ready')]) {
+        texts.add(waitsFor);
+      }
+    }
+    expect([...texts]).toEqual(['a login over SSH at 10.0.0.7: connection refused']);
+    expect(site.logins).toHaveLength(4);
   });
 
   it('is not ready in time when the time since the start of the VM has passed', async () => {

@@ -65,6 +65,11 @@ function wrongKindHint(path: ConfigPath, value: unknown, expected: string): stri
   if (typeof value === 'string' && isSecretKey(last)) {
     return '; do not write secrets into the file: refer to a file, an environment variable or a Kubernetes Secret';
   }
+  if (typeof value === 'string' && /^a (whole )?number$/.test(expected) && /^\d+$/.test(value)) {
+    return '; remove the quotes';
+  }
+  if (typeof value === 'string' && expected === 'a list') return '; put it in square brackets';
+  if (expected.includes('range')) return '; write the first and the last, such as 1250-1300';
   const isTyped = typeof value === 'number' || typeof value === 'boolean';
   return isTyped && !/list|mapping|number|true/.test(expected) ? '; put it in quotes' : '';
 }
