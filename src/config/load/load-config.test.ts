@@ -61,6 +61,13 @@ describe('unknown keys', () => {
 });
 
 describe('values of the wrong type', () => {
+  it('says how a range of VM ids is written', () => {
+    const problems = loadProblems('proxmox: { lab: { vmIds: 1250 } }\n').join('\n');
+    expect(problems).toContain(
+      'proxmox.lab.vmIds: expected a VM id range, not a number; write the first and the last, such as 1250-1300',
+    );
+  });
+
   it.each([
     ['mode: 3\n', 'mode: must be one of standalone, externalgrpc'],
     [
