@@ -87,9 +87,13 @@ function describe({ vmId, host, name }: Pick<VmConfig, 'vmId' | 'host' | 'name'>
 }
 
 function notOurs(vm: ForeignVm): NotOwned {
-  return new NotOwned('VM_NOT_OWNED', `${describe(vm)} was not created by pvescaler for this cluster`, {
-    hint: `It is not deleted. With --force it is, once its name is typed.`,
-  });
+  return new NotOwned(
+    'VM_NOT_OWNED',
+    `${describe(vm)} was not created by pvescaler for this cluster`,
+    {
+      hint: `It is not deleted. With --force it is, once its name is typed.`,
+    },
+  );
 }
 
 async function findOnProxmox(

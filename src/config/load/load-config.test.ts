@@ -96,7 +96,10 @@ describe('values of the wrong type', () => {
     ['intervals: { scan: 15 sec }\n', 'intervals.scan: duration contains white space'],
     ['intervals: { reconcile: 1s }\n', 'intervals.reconcile: is less than 5s'],
     ['apiVersion: v1\n', 'apiVersion: must be pvescaler.dev/v1alpha1'],
-    ['ssh: { publicKeys: ssh-ed25519 }\n', 'ssh.publicKeys: expected a list, not text; put it in square brackets'],
+    [
+      'ssh: { publicKeys: ssh-ed25519 }\n',
+      'ssh.publicKeys: expected a list, not text; put it in square brackets',
+    ],
     [
       'ssh: { publicKeys: [nonsense] }\n',
       'ssh.publicKeys[0]: must be one line of an SSH public key file; a path belongs to publicKeyFiles',
