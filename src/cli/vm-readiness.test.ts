@@ -6,7 +6,7 @@ import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { GuestInterface } from '../ports/hypervisor.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost, SshTarget } from './context.ts';
-import { loginOf, type Readiness, ReadinessWait } from './vm-readiness.ts';
+import { loginOf, ReadinessWait } from './vm-readiness.ts';
 
 function aMachine(phase: Phase): Machine {
   return {
@@ -61,16 +61,8 @@ function aSite(environment: Readonly<Record<string, string>> = {}, ssh = {}) {
     return wait.observe(aMachine(phase));
   };
   /** Observes while the check that it starts is in progress. */
-  const start = (phase: Phase) => wait.observe(aMachine(phase)) as { waitsFor?: string };
-  return {
-    clock,
-    guest,
-    logins,
-    host,
-    open,
-    start,
-    observe: observe as (phase: Phase) => Promise<Readiness & { readonly waitsFor?: string }>,
-  };
+  const start = (phase: Phase) => wait.observe(aMachine(phase));
+  return { clock, guest, logins, host, open, start, observe };
 }
 
 const ETH0 = { name: 'eth0', mac: undefined, addresses: ['fd00::7/64', '10.0.0.7/24'] };
@@ -112,8 +104,8 @@ describe('ReadinessWait', () => {
     const texts = new Set<unknown>();
     for (let attempt = 0; attempt < 3; attempt += 1) {
       await site.clock.advance(10_000);
-      for (const { waitsFor } of [site.start('ready'), await site.observe('ready')]) {
-        texts.add(waitsFor);
+      for (const readiness of [site.start('ready'), await site.observe('ready')]) {
+        texts.add('waitsFor' in readiness ? readiness.waitsFor : undefined);
       }
     }
     expect([...texts]).toEqual(['a login over SSH at 10.0.0.7: connection refused']);

@@ -6,8 +6,8 @@ function aTemplate(vmId: number, host: string, tags: readonly string[] = []) {
   return { vmId, host, name: 'ubuntu-cloud', tags, isTemplate: true };
 }
 
-function built(vmId: number, host: string, version: number, cluster = 'lab') {
-  return aTemplate(vmId, host, [cluster, 'pvescaler', 'template-ubuntu', `version-${version}`]);
+function built(vmId: number, host: string, version: number) {
+  return aTemplate(vmId, host, ['lab', 'pvescaler', 'template-ubuntu', `version-${version}`]);
 }
 
 const UBUNTU: TemplateIdentity = { key: 'ubuntu', id: 9_000, idByHost: {}, name: undefined };
@@ -28,7 +28,10 @@ describe('findTemplates', () => {
   });
 
   it('ignores newer versions that another cluster built', () => {
-    const vms = [built(9_001, 'pve1', 1), built(9_005, 'pve1', 7, 'other')];
+    const vms = [
+      built(9_001, 'pve1', 1),
+      aTemplate(9_005, 'pve1', ['other', 'template-ubuntu', 'version-7']),
+    ];
     expect(idsOf(vms)).toEqual([9_001]);
     expect(idsOf(vms, UBUNTU, 'other')).toEqual([9_005]);
   });

@@ -365,11 +365,6 @@ export const ERROR_CODES = {
     retry: 'backoff',
     hint: 'Read the task log in Proxmox.',
   }),
-  IMAGE_CHECKSUM_MISMATCH: code({
-    class: 'TaskFailed',
-    retry: 'backoff',
-    hint: 'Proxmox removed the file. Correct the checksum of the image; with checksumUrl it follows images that the publisher replaces.',
-  }),
   BOOTSTRAP_FAILED: code({
     class: 'TaskFailed',
     retry: 'backoff',

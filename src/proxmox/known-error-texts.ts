@@ -71,10 +71,6 @@ export const KNOWN_ERROR_TEXTS: readonly KnownErrorText[] = [
   { pattern: /(qmp|qga) command 'guest-[^']*' failed/, createError: agentSilent },
   { pattern: /got (lock (request )?)?timeout|locked command timed out/, createError: lockTimedOut },
   { pattern: /checksum miss?match \(file change by other user/, createError: vmChanged },
-  {
-    pattern: /checksum mismatch: got '.*' != expect '/,
-    createError: (message, details) => new TaskFailed('IMAGE_CHECKSUM_MISMATCH', message, details),
-  },
   { pattern: /detected modified configuration/, createError: vmChanged },
   {
     pattern: /protection mode enabled/,

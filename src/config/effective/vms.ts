@@ -42,9 +42,9 @@ export function buildVms(file: ConfigFile) {
 }
 
 /** The source does not count: the only one of the config is a default, for pools as well. */
-function differsFromDefaults({ from: _, ...vms }: ConfigFile['vms']): boolean {
-  const { from: _default, ...defaults } = vmsSchema.parse({});
-  return JSON.stringify(vms) !== JSON.stringify(defaults);
+function differsFromDefaults(vms: ConfigFile['vms']): boolean {
+  const defaults = vmsSchema.parse({});
+  return JSON.stringify({ ...vms, from: undefined }) !== JSON.stringify(defaults);
 }
 
 /** Sizes by name: those of the config, and the plan's where the config has none of that name. */
