@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
 import { formatMarker } from '../../model/marker.ts';
-import { TaskFailed } from '../../ports/errors.ts';
-import { aPool, CLUSTER, someSettings, templateSource } from '../testing/settings.ts';
+import { NotFound, TaskFailed } from '../../ports/errors.ts';
+import {
+  aPool,
+  aRegion,
+  CLUSTER,
+  REGION,
+  someSettings,
+  templateSource,
+} from '../testing/settings.ts';
 import {
   aTestFleet,
   journalReasonsIn,
+  onePass,
+  REASON,
   reachPhase,
   replaceVm,
   runPasses,
+  type TestFleet,
   untilAtRest,
 } from '../testing/test-fleet.ts';
 
@@ -20,8 +30,11 @@ async function anOrphan({
   isConfigured = true,
   isProtected = false,
   milestones = {},
+  limits = {},
 } = {}) {
-  const testFleet = aTestFleet(someSettings([aPool({ source: templateSource() })]));
+  const region = aRegion({ limits });
+  const settings = { regions: { [REGION]: region } };
+  const testFleet = aTestFleet(someSettings([aPool({ source: templateSource() })], settings));
   const { id } = await reachPhase(testFleet, 'ready');
   await untilAtRest(testFleet.fleet, testFleet);
   const description = formatMarker({
@@ -112,4 +125,68 @@ it('removeOrphanedVm continues a deletion that the VM is marked with, although i
   const { testFleet, exists } = await anOrphan({ milestones });
   await untilAtRest(testFleet.fleet, testFleet);
   expect(exists()).toBe(false);
+});
+
+/** Five more orphans like the first one. */
+async function sixOrphans(limits: {
+  readonly deletesPerHost: number;
+  readonly deletesPerStorage: number;
+}) {
+  const { testFleet, vm } = await anOrphan({ limits });
+  const { vms } = testFleet.hypervisor.state;
+  const description = vm.options.get('description') ?? '';
+  for (let vmId = ORPHAN + 1; vmId < ORPHAN + 6; vmId += 1) {
+    const own = description.replace(`vmid=${ORPHAN}`, `vmid=${vmId}`);
+    vms.set(vmId, { ...vm, vmId, options: new Map([...vm.options, ['description', own]]) });
+  }
+  return { testFleet, vms };
+}
+
+function mostDestroyTasks({ hypervisor, clock }: TestFleet, host: string): () => number {
+  let most = 0;
+  hypervisor.onCall = () => {
+    hypervisor.state.finishDueTasks(clock.monotonic());
+    most = Math.max(most, hypervisor.state.runningTasks(host, 'destroy').length);
+  };
+  return () => most;
+}
+
+it.each([
+  ['deletesPerHost', { deletesPerHost: 2, deletesPerStorage: 20 }],
+  ['deletesPerStorage', { deletesPerHost: 20, deletesPerStorage: 2 }],
+])('removeOrphanedVm destroys at most %s VMs at the same time', async (_name, limits) => {
+  const { testFleet, vms } = await sixOrphans(limits);
+  const most = mostDestroyTasks(testFleet, 'pve1');
+  await untilAtRest(testFleet.fleet, testFleet);
+  expect([...vms.keys()].filter((vmId) => vmId >= ORPHAN && vmId < ORPHAN + 6)).toEqual([]);
+  expect(most()).toBe(2);
+});
+
+it('removeOrphanedVm and the deletions of machines share their limit', async () => {
+  const { testFleet, vms } = await sixOrphans({ deletesPerHost: 1, deletesPerStorage: 20 });
+  const { hypervisor, fleet } = testFleet;
+  const templates = [...vms.values()].filter(({ options }) => options.get('template') === '1');
+  const most = mostDestroyTasks(testFleet, 'pve1');
+  await onePass(fleet, testFleet);
+  await fleet.scaleTo('workers', 0, REASON);
+  await untilAtRest(fleet, testFleet);
+  expect(hypervisor.state.vms.size).toBe(templates.length);
+  expect(most()).toBe(1);
+});
+
+it('removeOrphanedVm continues when Proxmox no longer knows its task', async () => {
+  const { testFleet, changes, exists } = await anOrphan({ isRunning: true });
+  const { hypervisor } = testFleet;
+  const { task } = hypervisor;
+  let lost = 0;
+  hypervisor.task = (ref, options) => {
+    if (ref.kind !== 'stop' || lost > 0) return task.call(hypervisor, ref, options);
+    lost += 1;
+    return Promise.reject(new NotFound('TASK_NOT_FOUND', `no task ${ref.upid}`));
+  };
+  await untilAtRest(testFleet.fleet, testFleet);
+  expect(lost).toBe(1);
+  expect(exists()).toBe(false);
+  expect(changes().at(-1)).toBe('destroyVm');
+  expect(await journalReasonsIn(testFleet.store)).not.toContain('TASK_NOT_FOUND');
 });
