@@ -97,7 +97,8 @@ async function removeVm(
   await writeMilestone(reconcile, ownVm, 'deletingSinceSeconds');
   const { readOptions } = reconcile.context;
   const { power } = await reconcile.hypervisor.vmState(reconcile.vm, readOptions);
-  await captureDiagnostics(reconcile, power);
+  // The guest may have taken long to answer, and the VM id may have a new owner: look it up again.
+  if (await captureDiagnostics(reconcile, power)) return CONTINUE;
   if (power === 'running') return stop(reconcile, lastTask);
   return isToBeKept(reconcile) ? keep(reconcile, ownVm.config) : destroy(reconcile);
 }

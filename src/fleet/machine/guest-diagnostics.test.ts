@@ -10,7 +10,7 @@ import {
   type JoiningTestFleet,
 } from '../testing/joining-test-fleet.ts';
 import { someSettings } from '../testing/settings.ts';
-import { machinesIn, REASON, runPasses, untilAtRest } from '../testing/test-fleet.ts';
+import { machinesIn, REASON, replaceVm, runPasses, untilAtRest } from '../testing/test-fleet.ts';
 import { maskGuestSecrets } from './guest-diagnostics.ts';
 
 const HASH = 'ab'.repeat(32);
@@ -93,6 +93,22 @@ describe('a machine that fails to join', () => {
     const entry = journal.find(({ reason }) => reason === 'GuestDiagnostics');
     expect(entry?.message).toContain('x509: certificate has expired');
     expect(JSON.stringify(journal)).not.toContain('abc\\n');
+  });
+
+  it('leaves a VM alone that a person put under its id while its guest was examined', async () => {
+    const testFleet = aFailingFleet();
+    const { hypervisor } = testFleet;
+    hypervisor.guestCommand = (vm, { command }) => {
+      if (command[0] === '/bin/sh') replaceVm(testFleet, vm);
+      return { exitCode: 0, output: 'status: error\n', errorOutput: '' };
+    };
+    const machine = await failOne(testFleet);
+    expect(machine.phase).toBe('failed');
+    const [vm] = vmsOf(testFleet);
+    expect(vm?.options.get('name')).toBe('a-persons');
+    expect(vm?.startedAt).toBeDefined();
+    const stops = hypervisor.calls.filter(({ method }) => /^(stop|shutdown)/.test(method));
+    expect(stops).toEqual([]);
   });
 
   it('is deleted all the same when its guest cannot be examined', async () => {

@@ -94,9 +94,10 @@ describe('machines that seem lost', () => {
   it.each([
     { what: 'deleted above the percentage alone', all: 8, lost: 4, ok: 4, left: 4 },
     { what: 'deleted above the count alone', all: 10, lost: 4, ok: 3, left: 6 },
+    { what: 'deleted at exactly the percentage', all: 10, lost: 5, ok: 3, left: 5, percentage: 50 },
     { what: 'kept above both', all: 10, lost: 5, ok: 3, left: 10 },
-  ])('are $what', async ({ all, lost, ok, left }) => {
-    const guards = { maxTotalUnreadyPercentage: 45, okTotalUnreadyCount: ok };
+  ])('are $what', async ({ all, lost, ok, left, percentage = 45 }) => {
+    const guards = { maxTotalUnreadyPercentage: percentage, okTotalUnreadyCount: ok };
     const testFleet = await readyMachines(all, aJoiningTestFleet(joiningSettings({ guards })));
     await loseNodes(testFleet, lost);
     await sixMinutesLater(testFleet);
