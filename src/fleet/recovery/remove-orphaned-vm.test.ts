@@ -120,6 +120,17 @@ it('removeOrphanedVm repeats a task that failed, after a back-off, and records t
   expect(exists()).toBe(false);
 });
 
+it('removeOrphanedVm waits longer after each failure', async () => {
+  const { testFleet, changes } = await anOrphan();
+  const failure = new TaskFailed('TASK_FAILED', 'storage is busy');
+  testFleet.hypervisor.onCall = ({ method }) => {
+    if (method === 'destroyVm') testFleet.hypervisor.failNextTask('destroy', failure);
+  };
+  await runPasses(testFleet, 600);
+  expect(changes().length).toBeGreaterThan(4);
+  expect(changes().length).toBeLessThan(12);
+});
+
 it('removeOrphanedVm continues a deletion that the VM is marked with, although it was ready', async () => {
   const milestones = { readySinceSeconds: 2, deletingSinceSeconds: 3 };
   const { testFleet, exists } = await anOrphan({ milestones });
