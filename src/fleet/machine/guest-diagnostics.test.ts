@@ -139,6 +139,28 @@ describe('keepFailed', () => {
     expect(testFleet.cluster.state.existingTokens).toEqual([]);
   });
 
+  it('waits for an upload that would restore the seed after its deletion', async () => {
+    const testFleet = aFailingFleet(1);
+    const { hypervisor } = testFleet;
+    const runningTasks = hypervisor.runningTasks.bind(hypervisor);
+    let isUploading = true;
+    hypervisor.runningTasks = async (host, kind, options) =>
+      kind === 'upload' && isUploading
+        ? [{ upid: 'UPID:upload', host, kind, subject: 0 }]
+        : runningTasks(host, kind, options);
+    testFleet.guests.behaviour = { neverRegisters: true };
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 25);
+    await testFleet.clock.advance(61_000);
+    await runPasses(testFleet, 10);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { phase: 'deleting', seedVolume: expect.any(String) },
+    ]);
+    isUploading = false;
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'kept' }]);
+  });
+
   it('deletes the oldest when more are kept than configured', async () => {
     const testFleet = aFailingFleet(1);
     const first = await failOne(testFleet);

@@ -158,6 +158,16 @@ describe('a ready machine whose VM is stopped', () => {
     expect(vm.startedAt).toBeUndefined();
   });
 
+  it('is left alone if it was started since the view was read', async () => {
+    const { testFleet, vm, callsOf, entries } = await aStoppedMachine('replace');
+    testFleet.hypervisor.onCall = ({ method }) => {
+      vm.startedAt = method === 'vmState' ? testFleet.clock.monotonic() : undefined;
+    };
+    await runPasses(testFleet, 3);
+    expect(callsOf('vmState')).toHaveLength(3);
+    expect(await entries()).toEqual([]);
+  });
+
   it('is only reported if its pool is no longer in the config', async () => {
     const { testFleet, vm } = await aStoppedMachine('replace');
     const fleet = aFleet({ ...testFleet, settings: someSettings([]), seed: 2 });
