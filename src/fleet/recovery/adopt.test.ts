@@ -106,7 +106,10 @@ describe('adoptVms: a VM whose marker says that it was ready', () => {
 
   it.each(['ready', 'deleting'] as const)('is recorded as %s from the first', async (phase) => {
     const testFleet = aTestFleet(SETTINGS);
-    const marks = { readySinceSeconds: 5, ...(phase === 'deleting' && { deletingSinceSeconds: 6 }) };
+    const marks = {
+      readySinceSeconds: 5,
+      ...(phase === 'deleting' && { deletingSinceSeconds: 6 }),
+    };
     putVm(testFleet, markerFor(1_280, marks), 'running');
     await onePass(testFleet.fleet, testFleet);
     const adopted = (await testFleet.store.journal.read())[0];
