@@ -207,7 +207,10 @@ describe('runDriver', () => {
     });
     const hungHypervisor = new Proxy(hypervisor, {
       get: (target, name) => {
-        if (name === 'volumes') return (...args: never) => hung.then(() => target.volumes(...args));
+        if (name === 'volumes') {
+          return (...args: Parameters<typeof target.volumes>) =>
+            hung.then(() => target.volumes(...args));
+        }
         const member: unknown = Reflect.get(target, name, target);
         return typeof member === 'function' ? (member.bind(target) as unknown) : member;
       },

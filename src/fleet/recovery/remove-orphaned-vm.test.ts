@@ -185,6 +185,24 @@ it('removeOrphanedVm and the deletions of machines share their limit', async () 
   expect(most()).toBe(1);
 });
 
+it('removeOrphanedVm does not wait for a destroy task of a host that went down', async () => {
+  const { testFleet, vms } = await sixOrphans({ deletesPerHost: 20, deletesPerStorage: 1 });
+  const { hypervisor, fleet } = testFleet;
+  const { hosts } = hypervisor.state;
+  const shared = hosts.map((host) => ({
+    ...host,
+    storages: host.storages.map((one) => ({ ...one, shared: true })),
+  }));
+  hosts.splice(0, 3, ...shared);
+  const last = ORPHAN + 5;
+  vms.set(last, { ...vms.get(last)!, host: 'pve2' });
+  const isStarted = () => hypervisor.state.runningTasks('pve1', 'destroy').length > 0;
+  while (!isStarted()) await onePass(fleet, testFleet);
+  hypervisor.setOnline('pve1', false);
+  await runPasses(testFleet, 10);
+  expect(vms.has(last)).toBe(false);
+});
+
 it('removeOrphanedVm continues when Proxmox no longer knows its task', async () => {
   const { testFleet, changes, exists } = await anOrphan({ isRunning: true });
   const { hypervisor } = testFleet;
