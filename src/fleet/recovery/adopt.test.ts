@@ -421,6 +421,7 @@ describe('two VMs with the marker of one machine', () => {
     const reasons = await journalReasonsIn(testFleet.store);
     expect(reasons.filter((reason) => reason === 'MachineAdopted')).toHaveLength(1);
     expect(reasons).toContain('DuplicateVm');
+    expect(reasons).not.toContain('RECORD_EXISTS');
     expect(existingResources(testFleet.hypervisor).vms).toEqual([1_280, 1_281]);
   });
 

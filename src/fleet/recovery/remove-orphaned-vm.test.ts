@@ -203,6 +203,24 @@ it('removeOrphanedVm does not wait for a destroy task of a host that went down',
   expect(vms.has(last)).toBe(false);
 });
 
+it('removeOrphanedVm waits for a destroy task that never ends only as long as a task may take', async () => {
+  const { testFleet, vms } = await sixOrphans({ deletesPerHost: 1, deletesPerStorage: 20 });
+  const { hypervisor, fleet, clock } = testFleet;
+  const hung = { upid: 'UPID:hung', host: 'pve1', kind: 'destroy' } as const;
+  const task = hypervisor.task.bind(hypervisor);
+  const destroyVm = hypervisor.destroyVm.bind(hypervisor);
+  hypervisor.destroyVm = (vm, options) =>
+    vm.vmId === ORPHAN ? Promise.resolve(hung) : destroyVm(vm, options);
+  hypervisor.task = (ref, options) =>
+    ref.upid === hung.upid ? Promise.resolve({ state: 'running' }) : task(ref, options);
+  const left = () => [...vms.keys()].filter((vmId) => vmId > ORPHAN && vmId < ORPHAN + 6);
+  await runPasses(testFleet, 20);
+  expect(left()).toHaveLength(5);
+  await clock.advance(aRegion().taskTimeoutMs);
+  for (let pass = 0; pass < 60; pass += 1) await onePass(fleet, testFleet);
+  expect(left()).toEqual([]);
+});
+
 it('removeOrphanedVm continues when Proxmox no longer knows its task', async () => {
   const { testFleet, changes, exists } = await anOrphan({ isRunning: true });
   const { hypervisor } = testFleet;
