@@ -145,6 +145,18 @@ describe('machines that seem lost', () => {
     expect(await countReady(testFleet)).toBe(10);
   });
 
+  it('are counted by the view before most of them were looked at', async () => {
+    const pool = aPool({ limits: { ...aPool().limits, max: 10 } });
+    const testFleet = aTestFleet(someSettings([pool], { lostAfterMs: 0 }));
+    // One host has fewer workers than machines.
+    for (const host of ['pve2', 'pve3']) testFleet.hypervisor.setOnline(host, false);
+    await testFleet.fleet.scaleTo('workers', 10, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    testFleet.hypervisor.state.vms.clear();
+    await runPasses(testFleet, 3);
+    expect(await phasesIn(testFleet.store)).toEqual(Array<string>(10).fill('ready'));
+  });
+
   it('are kept when a person stopped all VMs of a pool that replaces stopped machines', async () => {
     const pool = aPool({ onStopped: 'replace', limits: { ...aPool().limits, max: 10 } });
     const testFleet = aTestFleet(someSettings([pool]));
