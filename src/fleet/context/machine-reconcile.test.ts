@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { Machine } from '../../model/machine.ts';
+import { NotFound, Unreachable } from '../../ports/errors.ts';
 import { someSettings } from '../testing/settings.ts';
 import {
   aFleet,
@@ -11,6 +12,31 @@ import {
   REASON,
   untilAtRest,
 } from '../testing/test-fleet.ts';
+import { isTaskOver } from './machine-reconcile.ts';
+import type { ReconcileContext } from './reconcile-context.ts';
+
+describe('isTaskOver', () => {
+  const vm = { region: 'memory', vmId: 1_250 };
+  const task = { upid: 'UPID', host: 'pve1', kind: 'clone' } as const;
+  const down = new Unreachable('PVE_UNREACHABLE', 'no route');
+  const removed = new NotFound('HOST_NOT_FOUND', 'no such host');
+  const seenOn = (host: string, isBeingCreated = false) => ({ host, isBeingCreated });
+
+  it.each([
+    ['Proxmox no longer knows it', new NotFound('TASK_NOT_FOUND', 'no task'), undefined, [], true],
+    ['its host is down and its VM runs elsewhere', down, seenOn('pve2'), ['pve1'], true],
+    ['its host is down and its VM is there', down, seenOn('pve1'), ['pve1'], false],
+    // A clone task runs on the host of the template.
+    ['its VM is being created elsewhere', down, seenOn('pve2', true), ['pve1'], false],
+    ['its host was removed', removed, undefined, ['pve2'], true],
+    ['its host is unknown to one endpoint only', removed, undefined, ['pve1', 'pve2'], false],
+    ['no host is known', removed, undefined, [], false],
+  ])('when %s', (_what, error, seen, hosts, expected) => {
+    const views = new Map([['memory', { hosts: hosts.map((name) => ({ name })) }]]);
+    const context = { views, vmInView: () => seen } as unknown as ReconcileContext;
+    expect(isTaskOver(context, vm, { task, error })).toBe(expected);
+  });
+});
 
 describe('pollTask', () => {
   it('polls the task of a record of an earlier version, which has neither kind nor host', async () => {

@@ -224,10 +224,10 @@ it('removeOrphanedVm waits for a destroy task that never ends only as long as a 
 it('removeOrphanedVm continues when Proxmox no longer knows its task', async () => {
   const { testFleet, changes, exists } = await anOrphan({ isRunning: true });
   const { hypervisor } = testFleet;
-  const { task } = hypervisor;
+  const task = hypervisor.task.bind(hypervisor);
   let lost = 0;
   hypervisor.task = (ref, options) => {
-    if (ref.kind !== 'stop' || lost > 0) return task.call(hypervisor, ref, options);
+    if (ref.kind !== 'stop' || lost > 0) return task(ref, options);
     lost += 1;
     return Promise.reject(new NotFound('TASK_NOT_FOUND', `no task ${ref.upid}`));
   };
