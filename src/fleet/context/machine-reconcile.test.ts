@@ -22,16 +22,40 @@ describe('isTaskOver', () => {
   const removed = new NotFound('HOST_NOT_FOUND', 'no such host');
   const seenOn = (host: string, isBeingCreated = false) => ({ host, isBeingCreated });
 
+  const unknown = new NotFound('TASK_NOT_FOUND', 'no task');
   it.each([
-    ['Proxmox no longer knows it', new NotFound('TASK_NOT_FOUND', 'no task'), undefined, [], true],
-    ['its host is down and its VM runs elsewhere', down, seenOn('pve2'), ['pve1'], true],
-    ['its host is down and its VM is there', down, seenOn('pve1'), ['pve1'], false],
+    { when: 'Proxmox no longer knows it', error: unknown, hosts: [], expected: true },
+    {
+      when: 'its host is down and its VM runs elsewhere',
+      error: down,
+      seen: seenOn('pve2'),
+      hosts: ['pve1'],
+      expected: true,
+    },
+    {
+      when: 'its host is down and its VM is there',
+      error: down,
+      seen: seenOn('pve1'),
+      hosts: ['pve1'],
+      expected: false,
+    },
     // A clone task runs on the host of the template.
-    ['its VM is being created elsewhere', down, seenOn('pve2', true), ['pve1'], false],
-    ['its host was removed', removed, undefined, ['pve2'], true],
-    ['its host is unknown to one endpoint only', removed, undefined, ['pve1', 'pve2'], false],
-    ['no host is known', removed, undefined, [], false],
-  ])('when %s', (_what, error, seen, hosts, expected) => {
+    {
+      when: 'its VM is being created elsewhere',
+      error: down,
+      seen: seenOn('pve2', true),
+      hosts: ['pve1'],
+      expected: false,
+    },
+    { when: 'its host was removed', error: removed, hosts: ['pve2'], expected: true },
+    {
+      when: 'another host does not know its host',
+      error: removed,
+      hosts: ['pve1'],
+      expected: false,
+    },
+    { when: 'no host is known', error: removed, hosts: [], expected: false },
+  ])('is $expected when $when', ({ error, seen, hosts, expected }) => {
     const views = new Map([['memory', { hosts: hosts.map((name) => ({ name })) }]]);
     const context = { views, vmInView: () => seen } as unknown as ReconcileContext;
     expect(isTaskOver(context, vm, { task, error })).toBe(expected);
