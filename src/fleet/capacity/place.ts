@@ -395,13 +395,18 @@ interface MaxConcurrent {
   readonly perStorage: number;
 }
 
+/** A machine, or a VM without one, that is being created or destroyed. */
+export interface InProgress {
+  readonly placement?: Pick<Placement, 'region' | 'host' | 'diskStorage'>;
+}
+
 export class ConcurrencyLimits {
   readonly #max: MaxConcurrent;
   readonly #view: RegionView;
-  readonly #machines: readonly Machine[];
+  readonly #machines: readonly InProgress[];
 
   /** `machines`: those that count. */
-  constructor(view: RegionView, machines: readonly Machine[], max: MaxConcurrent) {
+  constructor(view: RegionView, machines: readonly InProgress[], max: MaxConcurrent) {
     this.#max = max;
     this.#view = view;
     this.#machines = machines.filter(({ placement }) => placement?.region === view.region);

@@ -2,7 +2,7 @@
 // What the driver keeps in memory between passes. It saves requests and repeated journal entries; losing it loses
 // nothing else. Times are on the monotonic clock unless they say otherwise: what is measured here must not depend on
 // changes of the wall clock.
-import type { Machine, MachineId } from '../../model/machine.ts';
+import type { Machine, MachineId, Placement } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
@@ -43,6 +43,15 @@ interface ImageDownload {
   readonly polledAt: number;
 }
 
+/** The last task of the removal of a VM without a machine. */
+export interface OrphanTask {
+  readonly kind: 'stop' | 'destroy';
+  readonly placement: Pick<Placement, 'region' | 'host' | 'diskStorage'>;
+  /** Undefined until Proxmox has answered. */
+  readonly task: TaskRef | undefined;
+  readonly startedAt: number;
+}
+
 export class DriverState {
   /** Machines that are not reconciled until then, after an error. */
   readonly backoffs = new Map<string, { readonly until: number; readonly count: number }>();
@@ -80,8 +89,8 @@ export class DriverState {
   get orphanedVms(): number {
     return [...this.inspected.values()].filter((finding) => finding === 'orphaned').length;
   }
-  /** The running task of the removal of an orphaned VM, by region and VM id. */
-  readonly orphanTasks = new Map<string, TaskRef>();
+  /** Of the removal of VMs without a machine, by region and VM id. */
+  readonly orphanTasks = new Map<string, OrphanTask>();
   /** VM ids that Proxmox refused as taken, by region, with the time. */
   readonly refusedVmIds = new Map<string, Map<number, number>>();
   /** Storages on which a creation found no space, with the time; see `storageKey`. */

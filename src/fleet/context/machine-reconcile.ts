@@ -206,22 +206,29 @@ export class MachineReconcile {
     try {
       return await this.hypervisor.task(task, this.context.readOptions);
     } catch (error) {
-      if (error instanceof PvescalerError && this.#isOver(task, error)) return undefined;
+      const isKnown = error instanceof PvescalerError;
+      if (isKnown && isTaskOver(this.context, this.placement, { task, error })) return undefined;
       throw error;
     }
   }
+}
 
-  /** A task ends with its host: the host was removed from its cluster, or it is down and the VM runs elsewhere. */
-  #isOver({ host }: TaskRef, { code, class: kind }: PvescalerError): boolean {
-    if (code === 'TASK_NOT_FOUND') return true;
-    if (code === 'HOST_NOT_FOUND') {
-      const hosts = this.context.views.get(this.placement.region)?.hosts ?? [];
-      return hosts.length > 0 && hosts.every(({ name }) => name !== host);
-    }
-    const vm = this.context.vmInView(this.placement);
-    const isElsewhere = vm !== undefined && vm.host !== host && !vm.isBeingCreated;
-    return isElsewhere && (kind === 'Unreachable' || kind === 'TimedOut');
+/** Whether a task has ended that Proxmox says nothing about any more; then only its VM shows what it did. */
+export function isTaskOver(
+  context: ReconcileContext,
+  vm: Pick<Placement, 'region' | 'vmId'>,
+  { task: { host }, error }: { readonly task: TaskRef; readonly error: PvescalerError },
+): boolean {
+  const { code, class: kind } = error;
+  if (code === 'TASK_NOT_FOUND') return true;
+  // A task ends with its host: the host was removed from its cluster, or it is down and the VM runs elsewhere.
+  if (code === 'HOST_NOT_FOUND') {
+    const hosts = context.views.get(vm.region)?.hosts ?? [];
+    return hosts.length > 0 && hosts.every(({ name }) => name !== host);
   }
+  const seen = context.vmInView(vm);
+  const isElsewhere = seen !== undefined && seen.host !== host && !seen.isBeingCreated;
+  return isElsewhere && (kind === 'Unreachable' || kind === 'TimedOut');
 }
 
 /** Records of earlier versions contain neither kind nor host: a task usually runs on the host of its VM. */

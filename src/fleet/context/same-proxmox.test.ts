@@ -88,6 +88,19 @@ describe('withoutSameRegions', () => {
     },
   );
 
+  it('without certificates, VMs that both regions show later decide too', async () => {
+    const { one, other, check } = twoRegions([{}, {}]);
+    expect((await check()).used).toEqual(['one', 'other']);
+    for (const each of [one, other]) putVm(each, 100, { name: 'a', smbios1: 'uuid=another' });
+    putVm(one, 100, { name: 'a', smbios1: `uuid=${UUID}` });
+    expect((await check()).used).toEqual(['one', 'other']);
+    const reads = one.calls.filter(({ method }) => method === 'vmConfig').length;
+    await check();
+    expect(one.calls.filter(({ method }) => method === 'vmConfig')).toHaveLength(reads);
+    for (const each of [one, other]) putVm(each, 101, { name: 'b', smbios1: `uuid=${UUID}` });
+    expect((await check()).used).toEqual([]);
+  });
+
   it('VMs without a name prove nothing and are not read', async () => {
     const { one, other, check } = twoRegions([{}, {}]);
     for (const each of [one, other]) putVm(each, 100, { smbios1: `uuid=${UUID}` });

@@ -3,7 +3,7 @@
 // duplicates. Host names prove nothing, since many separate hosts are called `pve`.
 import type { Clock } from '../../ports/clock.ts';
 import { InvalidConfig, PvescalerError } from '../../ports/errors.ts';
-import type { Hypervisor, RegionView, VmRef } from '../../ports/hypervisor.ts';
+import type { Hypervisor, RegionView, VmRef, VmSummary } from '../../ports/hypervisor.ts';
 import { type RegionViews, waitFor } from './region-views.ts';
 
 interface Regions {
@@ -17,6 +17,8 @@ export type ComparedRegions = Map<string, Comparison>;
 interface Comparison {
   /** Undefined until it is known. */
   isSame?: boolean;
+  /** Ids of the VMs that were compared, because certificates are not known; others may prove more. */
+  comparedVms?: Set<number>;
   why: string;
   /** Why they are refused, or why they could not be compared; undefined while that is not known. */
   error?: PvescalerError | undefined;
@@ -76,13 +78,20 @@ function comparisonOf(regions: Regions, pair: Pair, compared: ComparedRegions): 
     why: `it is not known yet whether regions ${one.region} and ${other.region} are the same Proxmox`,
   };
   compared.set(key, known);
-  if (known.isSame === undefined) known.reading ??= compare(regions, pair, known);
+  if (known.isSame === undefined || hasNewVms(known, pair)) {
+    known.reading ??= compare(regions, pair, known);
+  }
   return known;
+}
+
+function hasNewVms({ isSame, comparedVms }: Comparison, pair: Pair): boolean {
+  if (isSame !== false || comparedVms === undefined) return false;
+  return sharedVmsOf(pair).some(({ vmId }) => !comparedVms.has(vmId));
 }
 
 async function compare(regions: Regions, pair: Pair, comparison: Comparison): Promise<void> {
   try {
-    const proof = await findProof(regions, pair);
+    const proof = await findProof(regions, pair, comparison);
     comparison.isSame = proof !== undefined;
     const [{ region: one }, { region: other }] = pair;
     if (proof !== undefined) {
@@ -102,26 +111,41 @@ async function compare(regions: Regions, pair: Pair, comparison: Comparison): Pr
 }
 
 /** Certificates decide. A VM that was restored in the other region has the same id and SMBIOS UUID there. */
-async function findProof(regions: Regions, pair: Pair): Promise<string | undefined> {
+async function findProof(
+  regions: Regions,
+  pair: Pair,
+  comparison: Comparison,
+): Promise<string | undefined> {
   const [one, other] = await Promise.all(
     pair.map(({ region }) => hypervisorOf(regions, region).hostFingerprints()),
   );
   const known = sharedHosts(pair).filter((host) => one?.has(host) && other?.has(host));
   const same = known.find((host) => one?.get(host) === other?.get(host));
   if (same !== undefined) return `host ${same} has the same certificate in both`;
-  return known.length > 0 ? undefined : findSameVm(regions, pair);
+  if (known.length === 0) return findSameVm(regions, pair, (comparison.comparedVms ??= new Set()));
+  delete comparison.comparedVms;
+  return undefined;
 }
 
-async function findSameVm(regions: Regions, pair: Pair): Promise<string | undefined> {
-  const [one, other] = pair;
+/** VMs with the same id and name in both. */
+function sharedVmsOf([one, other]: Pair): readonly VmSummary[] {
   const names = new Map(other.vms.map(({ vmId, name }) => [vmId, name]));
-  const shared = one.vms.filter(({ vmId, name }) => name !== undefined && names.get(vmId) === name);
-  for (const vm of shared.slice(0, SAMPLED_VMS)) {
+  return one.vms.filter(({ vmId, name }) => name !== undefined && names.get(vmId) === name);
+}
+
+async function findSameVm(
+  regions: Regions,
+  pair: Pair,
+  comparedVms: Set<number>,
+): Promise<string | undefined> {
+  const unknown = sharedVmsOf(pair).filter(({ vmId }) => !comparedVms.has(vmId));
+  for (const vm of unknown.slice(0, SAMPLED_VMS)) {
     const [first, second] = await Promise.all(
       pair.map(({ region }) => smbiosUuidOf(regions, region, vm)),
     );
     if (first !== undefined && first === second)
       return `VM ${vm.vmId} has the same SMBIOS UUID in both`;
+    comparedVms.add(vm.vmId);
   }
   return undefined;
 }

@@ -136,7 +136,7 @@ export class Reconciler implements HostJobs {
   ): Promise<ReconcileResult> {
     try {
       const result = await started.job(context);
-      started.errors = 0;
+      // A requeue is no success: the task that it waits for may fail again.
       if (result.next === 'done') this.#jobs.delete(key);
       return result;
     } catch (thrown) {

@@ -199,6 +199,36 @@ describe('runDriver', () => {
     }
   });
 
+  it('changes nothing after it gave up its lease, even when the call that hung ends', async () => {
+    const { clock, store, hypervisor } = aTestFleet();
+    let resume = () => {};
+    const hung = new Promise<void>((resolve) => {
+      resume = resolve;
+    });
+    const hungHypervisor = new Proxy(hypervisor, {
+      get: (target, name) => {
+        if (name === 'volumes') {
+          return (...args: Parameters<typeof target.volumes>) =>
+            hung.then(() => target.volumes(...args));
+        }
+        const member: unknown = Reflect.get(target, name, target);
+        return typeof member === 'function' ? (member.bind(target) as unknown) : member;
+      },
+    });
+    const parts = { clock, store, hypervisor: hungHypervisor, settings: someSettings(), seed: 1 };
+    const fleet = aFleet(parts);
+    await fleet.scaleTo('workers', 1, REASON);
+    const driving = fleet
+      .runDriver({ signal: new AbortController().signal })
+      .catch((error: unknown) => error);
+    for (let second = 0; second < 1_000; second += 1) await clock.advance(1_000);
+    expect(await driving).toMatchObject({ code: 'DRIVER_STALLED' });
+    hypervisor.calls.length = 0;
+    resume();
+    for (let second = 0; second < 5; second += 1) await clock.advance(1_000);
+    expect(hypervisor.calls).toEqual([]);
+  });
+
   describe('with a registry that adapters check before each change', () => {
     function aRegisteredDriver() {
       const testFleet = aTestFleet();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { NoCapacity } from '../../ports/errors.ts';
+import { NoCapacity, NotFound } from '../../ports/errors.ts';
 import type { SourceSettings } from '../context/settings.ts';
 import {
   aPool,
@@ -13,6 +13,7 @@ import {
 import {
   anUnrecordedClone,
   aTestFleet,
+  existingResources,
   journalReasonsIn,
   machinesIn,
   phasesIn,
@@ -114,6 +115,21 @@ describe('creating: a VM that is not there after its task', () => {
     const machine = await reachPhase(testFleet, 'ready');
     expect(machine.placement?.vmId).toBe(1_251);
     expect(hypervisor.state.vms.get(1_250)?.options.get('name')).toBe('a-persons');
+    const calls = hypervisor.calls.filter(({ method }) => method === 'createVm');
+    expect(calls.map(({ vmId }) => vmId)).toEqual([1_250, 1_251]);
+  });
+
+  it('is used if it appears between the look-up and the repeated call', async () => {
+    const testFleet = aTestFleet();
+    const { hypervisor } = testFleet;
+    hypervisor.dropResponse('createVm');
+    hypervisor.failNext('vmConfig', new NotFound('VM_NOT_FOUND', 'VM 1250 does not exist'));
+    const machine = await reachPhase(testFleet, 'ready');
+    const calls = hypervisor.calls.filter(({ method }) => method === 'createVm');
+    expect(calls.map(({ vmId }) => vmId)).toEqual([1_250, 1_250]);
+    expect(machine.placement?.vmId).toBe(1_250);
+    expect(existingResources(hypervisor).vms).toEqual([1_250]);
+    expect(await journalReasonsIn(testFleet.store)).not.toContain('VmIdLost');
   });
 
   it('is not placed elsewhere while a VM remains of a creation that found no space', async () => {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deleting → gone, or failed where the creation failed. Marks the VM, shuts it down, stops and destroys it, verifies
 // that it is gone, then removes everything else that belonged to the machine. A VM that is not ours is left alone.
-import type { Machine, TaskKind } from '../../model/machine.ts';
+import type { TaskKind } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
-import type { RegionView, VmConfig } from '../../ports/hypervisor.ts';
-import { ConcurrencyLimits } from '../capacity/place.ts';
-import { timeKey } from '../context/driver-state.ts';
+import type { VmConfig } from '../../ports/hypervisor.ts';
+import { isDestroyLimited } from '../capacity/deletion-limits.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import {
   CONTINUE,
@@ -16,7 +15,6 @@ import {
   taskRefOf,
 } from '../context/machine-reconcile.ts';
 
-import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { removeNode } from '../nodes/remove.ts';
 import { isCloneInProgress, isOwnCreationRunning, type OtherVm } from './create-vm.ts';
 import { captureDiagnostics } from './guest-diagnostics.ts';
@@ -40,7 +38,7 @@ const WAIT_FOR_OTHERS = requeue(500, 'other deletions are running on its host or
 export async function deleting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { awaitingDestroy } = reconcile.context.state;
   // Without a request, because many machines may wait.
-  if (awaitingDestroy.has(reconcile.id) && isDestroyLimited(reconcile)) return WAIT_FOR_OTHERS;
+  if (awaitingDestroy.has(reconcile.id) && isLimited(reconcile)) return WAIT_FOR_OTHERS;
   awaitingDestroy.delete(reconcile.id);
   return continueDeleting(reconcile);
 }
@@ -99,7 +97,8 @@ async function removeVm(
   await writeMilestone(reconcile, ownVm, 'deletingSinceSeconds');
   const { readOptions } = reconcile.context;
   const { power } = await reconcile.hypervisor.vmState(reconcile.vm, readOptions);
-  await captureDiagnostics(reconcile, power);
+  // The guest may have taken long to answer, and the VM id may have a new owner: look it up again.
+  if (await captureDiagnostics(reconcile, power)) return CONTINUE;
   if (power === 'running') return stop(reconcile, lastTask);
   return isToBeKept(reconcile) ? keep(reconcile, ownVm.config) : destroy(reconcile);
 }
@@ -150,7 +149,7 @@ async function destroy(reconcile: MachineReconcile): Promise<ReconcileResult> {
   }
   const { hypervisor, vm, context, id } = reconcile;
   const { destroying, awaitingDestroy } = context.state;
-  if (isDestroyLimited(reconcile)) {
+  if (isLimited(reconcile)) {
     awaitingDestroy.add(id);
     return WAIT_FOR_OTHERS;
   }
@@ -163,31 +162,8 @@ async function destroy(reconcile: MachineReconcile): Promise<ReconcileResult> {
   }
 }
 
-/** Whether as many VMs as allowed are being destroyed on the machine's host or storage. */
-function isDestroyLimited({ context, id, region, placement }: MachineReconcile): boolean {
-  const view = context.views.get(placement.region);
-  if (view === undefined) return false;
-  const others = context.records.index
-    .inPhase('deleting')
-    .filter((machine) => machine.id !== id && isBeingDestroyed(context, view, machine));
-  const { deletesPerHost: perHost, deletesPerStorage: perStorage } = region.limits;
-  const limits = new ConcurrencyLimits(view, others, { perHost, perStorage });
-  const { host, diskStorage } = placement;
-  return limits.isHostBusy(host) || limits.isStorageBusy(host, diskStorage);
-}
-
-/** A task of a host that is down, or that is older than any task may be, does not delay other deletions. */
-function isBeingDestroyed(
-  { state, settings, clock }: ReconcileContext,
-  { region, hosts }: RegionView,
-  { id, task, placement }: Machine,
-): boolean {
-  if (state.destroying.has(id)) return true;
-  if (task?.kind !== 'destroy' || placement?.region !== region) return false;
-  const ageMs = state.driverTime.elapsedMs(timeKey(id, 'task'), task.startedAt, clock);
-  const isOverdue = ageMs > (settings.regions[region]?.taskTimeoutMs ?? 0);
-  const host = task.host ?? placement.host;
-  return !isOverdue && hosts.some(({ name, online }) => name === host && online);
+function isLimited({ context, placement, id }: MachineReconcile): boolean {
+  return isDestroyLimited(context, placement, id);
 }
 
 async function stop(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PvescalerError } from '../../ports/errors.ts';
+import type { PvescalerError, TimedOut } from '../../ports/errors.ts';
 import { backOff } from '../capacity/backoff.ts';
+import { isMachineError } from '../context/machine-error.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import { lookUpVm } from './own-vm.ts';
 
 /**
  * Ends a machine that never became ready. If nothing exists on a host it is failed at once; otherwise everything that
@@ -34,6 +36,14 @@ export async function failMachine(
     message: `${placement?.name ?? reconcile.id}: ${message}`,
     numbers: { phase },
   });
+}
+
+/** A VM that is marked as ready corrects the record instead. One that cannot be read is checked before it is destroyed. */
+export async function failOverdue(reconcile: MachineReconcile, error: TimedOut): Promise<void> {
+  await lookUpVm(reconcile).catch((thrown: unknown) => {
+    if (!isMachineError(thrown)) throw thrown;
+  });
+  await failMachine(reconcile, error);
 }
 
 /** Adds the last error of the machine, which is often why a timeout was reached. */

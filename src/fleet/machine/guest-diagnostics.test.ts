@@ -10,7 +10,7 @@ import {
   type JoiningTestFleet,
 } from '../testing/joining-test-fleet.ts';
 import { someSettings } from '../testing/settings.ts';
-import { machinesIn, REASON, runPasses, untilAtRest } from '../testing/test-fleet.ts';
+import { machinesIn, REASON, replaceVm, runPasses, untilAtRest } from '../testing/test-fleet.ts';
 import { maskGuestSecrets } from './guest-diagnostics.ts';
 
 const HASH = 'ab'.repeat(32);
@@ -95,6 +95,22 @@ describe('a machine that fails to join', () => {
     expect(JSON.stringify(journal)).not.toContain('abc\\n');
   });
 
+  it('leaves a VM alone that a person put under its id while its guest was examined', async () => {
+    const testFleet = aFailingFleet();
+    const { hypervisor } = testFleet;
+    hypervisor.guestCommand = (vm, { command }) => {
+      if (command[0] === '/bin/sh') replaceVm(testFleet, vm);
+      return { exitCode: 0, output: 'status: error\n', errorOutput: '' };
+    };
+    const machine = await failOne(testFleet);
+    expect(machine.phase).toBe('failed');
+    const [vm] = vmsOf(testFleet);
+    expect(vm?.options.get('name')).toBe('a-persons');
+    expect(vm?.startedAt).toBeDefined();
+    const stops = hypervisor.calls.filter(({ method }) => /^(stop|shutdown)/.test(method));
+    expect(stops).toEqual([]);
+  });
+
   it('is deleted all the same when its guest cannot be examined', async () => {
     const testFleet = aFailingFleet();
     testFleet.hypervisor.guestCommand = () => {
@@ -121,6 +137,28 @@ describe('keepFailed', () => {
     const { pools } = await testFleet.fleet.status();
     expect(pools).toMatchObject([{ target: 0, failed: 1 }]);
     expect(testFleet.cluster.state.existingTokens).toEqual([]);
+  });
+
+  it('waits for an upload that would restore the seed after its deletion', async () => {
+    const testFleet = aFailingFleet(1);
+    const { hypervisor } = testFleet;
+    const runningTasks = hypervisor.runningTasks.bind(hypervisor);
+    let isUploading = true;
+    hypervisor.runningTasks = async (host, kind, options) =>
+      kind === 'upload' && isUploading
+        ? [{ upid: 'UPID:upload', host, kind, subject: 0 }]
+        : runningTasks(host, kind, options);
+    testFleet.guests.behaviour = { neverRegisters: true };
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 25);
+    await testFleet.clock.advance(61_000);
+    await runPasses(testFleet, 10);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { phase: 'deleting', seedVolume: expect.any(String) },
+    ]);
+    isUploading = false;
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'kept' }]);
   });
 
   it('deletes the oldest when more are kept than configured', async () => {

@@ -27,15 +27,15 @@ const SCRIPT = [
   `journalctl ${UNITS.map((unit) => `-u ${unit}`).join(' ')} -n ${LOG_LINES} --no-pager -o cat 2>&1`,
 ].join('\n');
 
-/** Reads once; an error is part of the result, and never delays the deletion further. */
+/** Reads once; an error is part of the result, and never delays the deletion further. False when there is nothing to do. */
 export async function captureDiagnostics(
   reconcile: MachineReconcile,
   power: 'running' | 'stopped',
-): Promise<void> {
+): Promise<boolean> {
   const { machine, context, placement } = reconcile;
   const failedIn = machine.failure?.phase;
-  if (machine.diagnostics !== undefined) return;
-  if (failedIn !== 'booting' && failedIn !== 'joining') return;
+  if (machine.diagnostics !== undefined) return false;
+  if (failedIn !== 'booting' && failedIn !== 'joining') return false;
   const read = power === 'running' ? await readGuest(reconcile) : { error: 'the VM is stopped' };
   const diagnostics: GuestDiagnostics = { at: context.now, lines: [], ...read };
   await reconcile.update({ diagnostics });
@@ -48,6 +48,7 @@ export async function captureDiagnostics(
         ? `${placement.name} reported before its end, as machine show shows in full: ${last}`
         : `${placement.name} could not be examined before its end: ${diagnostics.error}`,
   });
+  return true;
 }
 
 async function readGuest(

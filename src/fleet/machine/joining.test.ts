@@ -15,6 +15,7 @@ import { REGION } from '../testing/settings.ts';
 import {
   aFleet,
   existingResources,
+  journalReasonsIn,
   machinesIn,
   runPasses,
   untilAtRest,
@@ -101,6 +102,20 @@ describe('joining: registration timeout', () => {
     next.guests.behaviour = {};
     await untilAtRest(next.fleet, next);
     expect((await onlyMachine(next, 'ready')).id).toBe(id);
+  });
+
+  it('a machine whose VM is marked as ready is kept, and its pool does not back off', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement } = await aJoiningMachine(testFleet);
+    const { options } = testFleet.hypervisor.state.vms.get(placement.vmId)!;
+    options.set('description', `${options.get('description')} ready=1`);
+    await testFleet.clock.advance(6 * MINUTE_MS);
+    await runPasses(testFleet, 5);
+    await onlyMachine(testFleet, 'ready');
+    const reasons = await journalReasonsIn(testFleet.store);
+    expect(reasons).toContain('RecordCorrected');
+    expect(reasons).not.toContain('REGISTRATION_TIMED_OUT');
+    expect(reasons).not.toContain('PoolBackedOff');
   });
 
   it('a machine whose Node does not appear in time fails with REGISTRATION_TIMED_OUT', async () => {

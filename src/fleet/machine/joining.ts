@@ -17,7 +17,7 @@ import {
 } from '../nodes/registration.ts';
 
 import { joinByAgent } from './agent-join.ts';
-import { failMachine, withLastError } from './fail-machine.ts';
+import { failOverdue, withLastError } from './fail-machine.ts';
 import { recordGuestAddresses } from './guest-addresses.ts';
 import { becomeReady, startIfStopped } from './own-vm.ts';
 import { converting } from './template-build.ts';
@@ -58,7 +58,7 @@ async function waitForNode(reconcile: MachineReconcile): Promise<ReconcileResult
     const seconds = Math.round(timeoutMs / 1_000);
     const message = `the guest was up, but its Node did not appear within ${seconds} s`;
     const error = new TimedOut('REGISTRATION_TIMED_OUT', withLastError(reconcile, message));
-    await failMachine(reconcile, error);
+    await failOverdue(reconcile, error);
     return CONTINUE;
   }
   const restarted = await restartIfStopped(reconcile);

@@ -101,7 +101,17 @@ describe('the journal of a machine', () => {
         subject: { ...subject, node: name },
         reason: 'MachineReady',
         message: ready,
-        numbers: { vmId, seconds: 14 },
+        numbers: {
+          vmId,
+          seconds: 14,
+          requestedSeconds: 0,
+          placedSeconds: 2,
+          creatingSeconds: 2,
+          configuringSeconds: 2,
+          startingSeconds: 2,
+          bootingSeconds: 4,
+          joiningSeconds: 2,
+        },
       },
       {
         kind: 'did',
@@ -153,6 +163,7 @@ describe('the journal of a machine', () => {
         subject,
         reason: 'PARAMETER_REFUSED',
         message: `${name}: no such bridge`,
+        numbers: { phase: 'creating' },
       },
       { kind: 'failed', subject, reason: 'MachineFailed', message: removed },
     ]);

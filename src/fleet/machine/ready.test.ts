@@ -158,6 +158,25 @@ describe('a ready machine whose VM is stopped', () => {
     expect(vm.startedAt).toBeUndefined();
   });
 
+  it('is left alone if it was started since the view was read', async () => {
+    const { testFleet, vm, callsOf, entries } = await aStoppedMachine('replace');
+    testFleet.hypervisor.onCall = ({ method }) => {
+      vm.startedAt = method === 'vmState' ? testFleet.clock.monotonic() : undefined;
+    };
+    await runPasses(testFleet, 3);
+    expect(callsOf('vmState')).toHaveLength(3);
+    expect(await entries()).toEqual([]);
+  });
+
+  it('is only reported if its pool is no longer in the config', async () => {
+    const { testFleet, vm } = await aStoppedMachine('replace');
+    const fleet = aFleet({ ...testFleet, settings: someSettings([]), seed: 2 });
+    await runPasses({ ...testFleet, fleet }, 400);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
+    expect(testFleet.hypervisor.state.vms.get(vm.vmId)?.startedAt).toBeUndefined();
+    expect(await journalReasonsIn(testFleet.store)).toContain('MachineStopped');
+  });
+
   it('is deleted with onStopped: replace once it has been stopped for a while', async () => {
     const { testFleet, entries } = await aStoppedMachine('replace');
     await runPasses(testFleet, 290);
@@ -233,6 +252,22 @@ describe('a ready machine without a Node', () => {
     expect(testFleet.cluster.state.events).toContainEqual(
       expect.objectContaining({ type: 'Warning', reason: 'NodeMissing' }),
     );
+  });
+
+  it('is reported as soon as Kubernetes can be read, if it was adopted before', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement } = await aReadyMachine(testFleet);
+    testFleet.guests.behaviour = { neverRegisters: true };
+    testFleet.cluster.state.removeNode(placement.name);
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(5 * 60_000);
+    const store = new MemoryStore(testFleet);
+    const fleet = aFleet({ ...testFleet, store, settings: joiningSettings(), seed: 2 });
+    await runPasses({ ...testFleet, fleet, store }, 5);
+    expect(await journalReasonsIn(store)).not.toContain('NodeMissing');
+    testFleet.cluster.reconnect();
+    await runPasses({ ...testFleet, fleet, store }, 2);
+    expect(await journalReasonsIn(store)).toContain('NodeMissing');
   });
 
   it('is reported again when its Node came back and is missing again', async () => {

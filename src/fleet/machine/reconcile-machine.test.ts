@@ -221,6 +221,28 @@ describe('reconcileMachine: tasks that fail', () => {
     expect(machine?.failure?.message).toContain('VM is locked (suspended)');
   });
 
+  it('a start that succeeds does not end a back-off: the guest may power itself off again', async () => {
+    const pool = aJoiningPool({ provisionTimeoutMs: 700_000, registrationTimeoutMs: 600_000 });
+    const testFleet = aJoiningTestFleet(someSettings([pool]));
+    const { placement } = await aJoiningMachine(testFleet);
+    const { hypervisor } = testFleet;
+    const vm = hypervisor.state.vms.get(placement.vmId)!;
+    let count = 0;
+    const { onCall } = hypervisor;
+    hypervisor.onCall = (call) => {
+      onCall?.(call);
+      if (call.method === 'view') vm.startedAt = undefined;
+      if (call.method !== 'startVm') return;
+      count += 1;
+      if (count % 2 === 1) {
+        hypervisor.failNextTask('start', new Conflict('VM_LOCKED', 'VM is locked (backup)'));
+      }
+    };
+    await runPasses(testFleet, 300);
+    expect(count).toBeGreaterThan(4);
+    expect(count).toBeLessThan(24);
+  });
+
   it('a machine in back-off still fails at its provision timeout', async () => {
     const pool = aPool({ provisionTimeoutMs: 400_000 });
     const testFleet = aTestFleet(someSettings([pool]));

@@ -23,9 +23,8 @@ import { configuring } from './configuring.ts';
 import { creating } from './creating.ts';
 import { deleting } from './deleting.ts';
 import { draining, isDrainOverdue } from './draining.ts';
-import { failMachine, withLastError } from './fail-machine.ts';
+import { failMachine, failOverdue, withLastError } from './fail-machine.ts';
 import { joining } from './joining.ts';
-import { lookUpVm } from './own-vm.ts';
 import { placed } from './placed.ts';
 import { ready } from './ready.ts';
 import { starting } from './starting.ts';
@@ -110,16 +109,10 @@ async function failIfOverdue(reconcile: MachineReconcile): Promise<boolean> {
   if (reconcile.elapsedWhileJoinableMs('placedAt', placedAt) <= timeoutMs) return false;
   // The Node became Ready while no driver ran, and may run pods already.
   if (findOwnNode(reconcile)?.ready === true) return false;
-  // A VM that is marked ready corrects the record. One that cannot be read is checked before it is destroyed.
-  await lookUpVm(reconcile).catch(ignoreMachineError);
   const seconds = Math.round(timeoutMs / 1_000);
   const message = withLastError(reconcile, `not ready within ${seconds} s, still ${phase}`);
-  await failMachine(reconcile, new TimedOut('PROVISION_TIMED_OUT', message));
+  await failOverdue(reconcile, new TimedOut('PROVISION_TIMED_OUT', message));
   return true;
-}
-
-function ignoreMachineError(error: unknown): void {
-  if (!isMachineError(error)) throw error;
 }
 
 async function handleError(reconcile: MachineReconcile, thrown: unknown): Promise<ReconcileResult> {

@@ -12,6 +12,7 @@ import {
   machinesIn,
   onePass,
   REASON,
+  replaceVm,
   runPasses,
   type TestFleet,
   untilAtRest,
@@ -93,6 +94,22 @@ describe('a template build', () => {
     expect(machine?.failure?.message).toContain('installing packages failed');
     expect(machine?.phase).toBe('failed');
     expect(existingResources(testFleet.hypervisor)).toMatchObject({ vms: [], isos: [] });
+  });
+
+  it('runs no command in a VM that a person put under its id', async () => {
+    const testFleet = reporting(aTestFleet(settings()), '20 installing packages');
+    const { hypervisor } = testFleet;
+    const vms: (string | undefined)[] = [];
+    const { guestCommand } = hypervisor;
+    hypervisor.guestCommand = (vm, command) => {
+      vms.push(hypervisor.state.vms.get(vm.vmId)?.options.get('name'));
+      if (vms.length === 2) replaceVm(testFleet, vm);
+      return guestCommand(vm, command);
+    };
+    await testFleet.fleet.requestVms(request());
+    await runPasses(testFleet, 60);
+    expect(vms).toEqual(['ubuntu-cloud-template', 'ubuntu-cloud-template']);
+    expect(vmOf(testFleet, 9_000)?.startedAt).toBeDefined();
   });
 
   it('removes the VM when its guest never reports', async () => {

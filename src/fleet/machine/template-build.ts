@@ -49,8 +49,11 @@ export async function building(reconcile: MachineReconcile): Promise<ReconcileRe
 }
 
 /** Undefined while the agent does not answer, or the build has not begun. */
-async function readReport({ hypervisor, vm, context }: MachineReconcile) {
+async function readReport(reconcile: MachineReconcile) {
+  const { hypervisor, vm, context } = reconcile;
   if (!(await hypervisor.guestIsUp(vm, context.readOptions))) return undefined;
+  // A VM that got the id meanwhile is another user's.
+  await lookUpOwnVm(reconcile);
   const command = { command: READ_REPORT, timeoutMs: REPORT_TIMEOUT_MS };
   try {
     const { exitCode, output } = await hypervisor.guestExec(vm, command, context.writeOptions());

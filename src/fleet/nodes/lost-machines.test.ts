@@ -94,9 +94,10 @@ describe('machines that seem lost', () => {
   it.each([
     { what: 'deleted above the percentage alone', all: 8, lost: 4, ok: 4, left: 4 },
     { what: 'deleted above the count alone', all: 10, lost: 4, ok: 3, left: 6 },
+    { what: 'deleted at exactly the percentage', all: 10, lost: 5, ok: 3, left: 5, percentage: 50 },
     { what: 'kept above both', all: 10, lost: 5, ok: 3, left: 10 },
-  ])('are $what', async ({ all, lost, ok, left }) => {
-    const guards = { maxTotalUnreadyPercentage: 45, okTotalUnreadyCount: ok };
+  ])('are $what', async ({ all, lost, ok, left, percentage = 45 }) => {
+    const guards = { maxTotalUnreadyPercentage: percentage, okTotalUnreadyCount: ok };
     const testFleet = await readyMachines(all, aJoiningTestFleet(joiningSettings({ guards })));
     await loseNodes(testFleet, lost);
     await sixMinutesLater(testFleet);
@@ -142,6 +143,18 @@ describe('machines that seem lost', () => {
     await runPasses(testFleet, 3);
     expect(await lostIn(testFleet)).toBeUndefined();
     expect(await countReady(testFleet)).toBe(10);
+  });
+
+  it('are counted by the view before most of them were looked at', async () => {
+    const pool = aPool({ limits: { ...aPool().limits, max: 10 } });
+    const testFleet = aTestFleet(someSettings([pool], { lostAfterMs: 0 }));
+    // One host has fewer workers than machines.
+    for (const host of ['pve2', 'pve3']) testFleet.hypervisor.setOnline(host, false);
+    await testFleet.fleet.scaleTo('workers', 10, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    testFleet.hypervisor.state.vms.clear();
+    await runPasses(testFleet, 3);
+    expect(await phasesIn(testFleet.store)).toEqual(Array<string>(10).fill('ready'));
   });
 
   it('are kept when a person stopped all VMs of a pool that replaces stopped machines', async () => {

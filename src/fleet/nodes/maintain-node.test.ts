@@ -74,6 +74,25 @@ describe('maintainNode, in a pool with join settings', () => {
     });
   });
 
+  it('waits anew for a missing Node after Kubernetes could not be read', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement } = await aReadyMachine(testFleet);
+    testFleet.guests.behaviour = { neverRegisters: true };
+    testFleet.cluster.state.removeNode(placement.name);
+    await runPasses(testFleet, 3);
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(10 * 60_000);
+    await runPasses(testFleet, 3);
+    testFleet.cluster.reconnect();
+    await runPasses(testFleet, 3);
+    await testFleet.clock.advance(4 * 60_000);
+    await runPasses(testFleet, 3);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+    await testFleet.clock.advance(2 * 60_000);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toContain('gone');
+  });
+
   it('does not delete a machine whose Node has just disappeared, even with a lostAfterMs of 0', async () => {
     const testFleet = aJoiningTestFleet(joiningSettings({ lostAfterMs: 0 }));
     const { id, placement } = await aReadyMachine(testFleet);

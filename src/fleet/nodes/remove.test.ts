@@ -100,6 +100,17 @@ describe('removeNode', () => {
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
   });
 
+  it('a deletion of a machine that was never started does not wait for Kubernetes', async () => {
+    const testFleet = aJoiningTestFleet();
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    while ((await phasesIn(testFleet.store))[0] !== 'creating') await runPasses(testFleet, 1);
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(2 * MINUTE_MS);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await runPasses(testFleet, 30);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
   it.each([
     ['keeps it if it is Ready and reports no SMBIOS UUID', { systemUuid: '', ready: true }, true],
     ['deletes it if it is NotReady', { systemUuid: '', ready: false }, false],

@@ -17,6 +17,7 @@ import {
   aFleet,
   aTestFleet,
   existingResources,
+  journalReasonsIn,
   machinesIn,
   onePass,
   phasesIn,
@@ -103,6 +104,21 @@ describe('adoptVms: a VM whose marker says that it was ready', () => {
     expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
   });
 
+  it.each(['ready', 'deleting'] as const)('is recorded as %s from the first', async (phase) => {
+    const testFleet = aTestFleet(SETTINGS);
+    const marks = {
+      readySinceSeconds: 5,
+      ...(phase === 'deleting' && { deletingSinceSeconds: 6 }),
+    };
+    putVm(testFleet, markerFor(1_280, marks), 'running');
+    await onePass(testFleet.fleet, testFleet);
+    const adopted = (await testFleet.store.journal.read())[0];
+    expect(adopted).toMatchObject({
+      reason: 'MachineAdopted',
+      message: expect.stringContaining(`in phase ${phase}`),
+    });
+  });
+
   it('is not adopted when its SMBIOS UUID is of another machine', async () => {
     const before = await testFleetWith(1);
     const [vmId = 0] = existingResources(before.hypervisor).vms;
@@ -117,6 +133,19 @@ describe('adoptVms: a VM whose marker says that it was ready', () => {
 });
 
 describe('adoptVms: a VM with our marker and the SMBIOS UUID of another VM', () => {
+  it('is not adopted if it was started since the view was read', async () => {
+    const testFleet = aTestFleet(someSettings([aPool({ source: templateSource() })]));
+    putVm(testFleet, markerFor(1_280), 'stopped');
+    const vm = testFleet.hypervisor.state.vms.get(1_280)!;
+    vm.options.set('smbios1', `uuid=${aMachineId(9)}`);
+    testFleet.hypervisor.onCall = ({ method }) => {
+      if (method === 'vmState') vm.startedAt = testFleet.clock.monotonic();
+    };
+    await runPasses(testFleet, 3);
+    expect(await machinesIn(testFleet.store)).toEqual([]);
+    expect(vm.options.get('smbios1')).toBe(`uuid=${aMachineId(9)}`);
+  });
+
   it.each([
     ['running', false],
     ['stopped', true],
@@ -368,26 +397,41 @@ describe('adoptVms: what is recorded', () => {
 });
 
 describe('two VMs with the marker of one machine', () => {
+  function put(testFleet: TestFleet, at: readonly [number, string], marks: Partial<Marker>) {
+    const [vmId, host] = at;
+    testFleet.hypervisor.state.vms.set(vmId, {
+      vmId,
+      host,
+      options: new Map([
+        ['name', `vm-${vmId}`],
+        ['description', markerFor(vmId, marks)],
+        ['smbios1', `uuid=${aMachineId(3)}`],
+        ['scsi0', 'local-lvm:x,size=3G'],
+      ]),
+      revision: 1,
+      startedAt: undefined,
+    });
+  }
+
+  it('of which both were ready: one is adopted, and the other is left alone', async () => {
+    const testFleet = aTestFleet(someSettings());
+    put(testFleet, [1_280, 'pve1'], { readySinceSeconds: 5 });
+    put(testFleet, [1_281, 'pve2'], { readySinceSeconds: 6 });
+    await untilAtRest(testFleet.fleet, testFleet);
+    const reasons = await journalReasonsIn(testFleet.store);
+    expect(reasons.filter((reason) => reason === 'MachineAdopted')).toHaveLength(1);
+    expect(reasons).toContain('DuplicateVm');
+    expect(reasons).not.toContain('RECORD_EXISTS');
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([1_280, 1_281]);
+  });
+
   it.each([
     [1_280, 1_281],
     [1_281, 1_280],
   ])('the ready VM %i stays the machine, and the other, %i, is removed', async (ready, other) => {
     const testFleet = aTestFleet(someSettings());
-    const put = (vmId: number, host: string, marks: Partial<Marker>) =>
-      testFleet.hypervisor.state.vms.set(vmId, {
-        vmId,
-        host,
-        options: new Map([
-          ['name', `vm-${vmId}`],
-          ['description', markerFor(vmId, marks)],
-          ['smbios1', `uuid=${aMachineId(3)}`],
-          ['scsi0', 'local-lvm:x,size=3G'],
-        ]),
-        revision: 1,
-        startedAt: undefined,
-      });
-    put(ready, 'pve1', { readySinceSeconds: 5 });
-    put(other, 'pve2', {});
+    put(testFleet, [ready, 'pve1'], { readySinceSeconds: 5 });
+    put(testFleet, [other, 'pve2'], {});
     await untilAtRest(testFleet.fleet, testFleet);
     expect(await machinesIn(testFleet.store)).toMatchObject([
       { id: aMachineId(3), phase: 'ready', placement: { vmId: ready } },

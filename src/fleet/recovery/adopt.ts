@@ -103,7 +103,7 @@ async function inspectVm(
   region: string,
   vmId: number,
 ): Promise<ReconcileResult> {
-  const { inspected, unmanaged, addresses, leftAlone } = context.state;
+  const { inspected, unmanaged, addresses, leftAlone, orphanTasks } = context.state;
   const key = `${region}/${vmId}`;
   unmanaged.delete(key);
   leftAlone.delete(key);
@@ -111,6 +111,7 @@ async function inspectVm(
   // A worker may have recorded the VM id since the candidates were listed.
   if (vm === undefined || context.records.index.isVmClaimed(region, vmId)) {
     inspected.delete(key);
+    orphanTasks.delete(key);
     return DONE;
   }
   const config = await configOf(context, region, vm);
@@ -152,6 +153,7 @@ function forgetUnlessInView(
   const key = `${region}/${vm.vmId}`;
   state.unmanaged.set(key, vmFingerprint(vm));
   state.inspected.delete(key);
+  state.orphanTasks.delete(key);
   return DONE;
 }
 

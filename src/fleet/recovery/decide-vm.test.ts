@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatMarker, readMarker, withoutMarker } from '../../model/marker.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
-import { CLUSTER, REGION, someSettings } from '../testing/settings.ts';
+import { aPool, CLUSTER, REGION, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
@@ -162,6 +162,18 @@ describe('a VM that looks like a machine', () => {
     expect(await testFleet.fleet.orphans()).toMatchObject([{ what: 'VM 500' }]);
     const adopt = testFleet.fleet.planVmDecision({ kind: 'adopt', vmId: 500, pool: 'workers' });
     await expect(adopt).rejects.toMatchObject({ code: 'VM_NOT_OWNED' });
+  });
+
+  it('is not adopted while another machine has its address', async () => {
+    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
+    const { placement } = await reachPhase(testFleet, 'ready');
+    const [address = ''] = placement!.addresses;
+    putVm(testFleet, 500, { smbios1: `uuid=${aMachineId(7)}`, ipconfig0: `ip=${address}` });
+    const adopt = testFleet.fleet.planVmDecision({ kind: 'adopt', vmId: 500, pool: 'workers' });
+    await expect(adopt).rejects.toMatchObject({
+      code: 'VM_NOT_OWNED',
+      message: expect.stringContaining(`another machine has its address ${address}`),
+    });
   });
 
   it('is adopted once, also if it is inspected while the decision is carried out', async () => {

@@ -56,7 +56,7 @@ export async function destroyForeignVm(
   const running = await hypervisor.runningTasks(vm.host, 'destroy', context.readOptions);
   if (running.some(({ subject }) => subject === vmId)) return requeue(POLL_MS, 'it is destroyed');
   const { power } = await hypervisor.vmState(vm, context.readOptions);
-  return stopOrDestroy(context, region, { vmId, host: vm.host, power });
+  return stopOrDestroy(context, region, { config: vm, power });
 }
 
 /** The person has decided on the configuration with this digest. */
