@@ -35,7 +35,9 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { path: 'deploy/chart/templates/admission-policy.yaml', text: renderAdmissionTemplate() },
     {
       path: 'deploy/monitoring/prometheus-rule.yaml',
-      text: renderPrometheusRule(await readFile(join(root, 'deploy/chart/files/alerts.yaml'), 'utf8')),
+      text: renderPrometheusRule(
+        await readFile(join(root, 'deploy/chart/files/alerts.yaml'), 'utf8'),
+      ),
     },
     { path: 'docs/reference/metrics.md', text: renderMetricsReference() },
     { path: 'docs/reference/cli.md', text: await renderCliReference() },

@@ -161,17 +161,15 @@ function showTimeline(machine: DashboardMachine, track: HTMLElement, seconds: HT
   const { phase: current } = machine;
   const steps = stepsOf(machine);
   const total = totalOf(steps);
-  track.style.flexBasis = `${Math.min(100, (total / longestSeconds) * 100)}%`;
-  track.replaceChildren(
-    ...steps.map((step) => {
-      const segment = create('span', {
-        class: 'segment colored',
-        title: `${step.phase}: ${formatSeconds(step.seconds)}`,
-      });
-      segment.style.flexGrow = String(step.seconds);
-      return setColor(segment, colorOf(step.phase));
-    }),
-  );
+  const rest = create('span');
+  rest.style.flexGrow = String(Math.max(0, longestSeconds - total));
+  const segments = steps.map((step) => {
+    const title = `${step.phase}: ${formatSeconds(step.seconds)}`;
+    const segment = create('span', { class: 'segment colored', title });
+    segment.style.flexGrow = String(step.seconds);
+    return setColor(segment, colorOf(step.phase));
+  });
+  track.replaceChildren(...segments, ...(segments.length === 0 ? [] : [rest]));
   const longest = steps.toSorted((a, b) => b.seconds - a.seconds)[0];
   const most =
     longest === undefined || total === 0

@@ -107,6 +107,10 @@ export async function startDemoSite(options: DemoSiteOptions): Promise<DemoSite>
   const proxmox = createProxmox(options.speed);
   const served = await serveProxmoxSim(proxmox, { listen: '127.0.0.1:0', tls: true });
   started.defer(() => served.close());
+  // Guests that still run would keep this process alive.
+  started.defer(() => {
+    for (const { id } of proxmox.inspect().vms) proxmox.guest(id)?.stop();
+  });
   const { mode = 'standalone' } = options;
   const dashboardToken = await writeSecrets(folder, cluster.kubeconfig);
   if (mode === 'externalgrpc') createCertificates(join(folder, 'certs'));

@@ -15,9 +15,11 @@ const SERVER_CONFIG = 'deploy/server/config.yaml';
 
 /** The files of a component of Kustomize. */
 function listComponent(folder: string): readonly string[] {
-  const { resources = [], patches = [], configMapGenerator = [] } = readYaml(
-    `deploy/${folder}/kustomization.yaml`,
-  );
+  const {
+    resources = [],
+    patches = [],
+    configMapGenerator = [],
+  } = readYaml(`deploy/${folder}/kustomization.yaml`);
   const names = [
     'kustomization.yaml',
     ...resources,

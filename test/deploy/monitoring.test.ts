@@ -67,7 +67,9 @@ describe('queries of alerts and dashboard', () => {
   });
 
   it('would be found with a wrong metric, label or syntax', () => {
-    expect(problemsOf('sum by (pool) (pvescaler_machine)')).toContain('no metric pvescaler_machine');
+    expect(problemsOf('sum by (pool) (pvescaler_machine)')).toContain(
+      'no metric pvescaler_machine',
+    );
     expect(problemsOf('pvescaler_leader{node="a"}')).toEqual(['no label node']);
     expect(problemsOf('sum by (pool (pvescaler_machines)')).toContain('is not valid PromQL');
     expect(problemsOf('pvescaler_drain_duration_seconds > 1')).toEqual([
@@ -114,7 +116,10 @@ describe('the alerts', () => {
 describe('the Grafana dashboard', () => {
   it('has panels that do not overlap, within 24 columns', () => {
     const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
-      Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
+      Array.from(
+        { length: w * h },
+        (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`,
+      ),
     );
     expect(new Set(cells).size).toBe(cells.length);
     expect(Math.max(...cells.map((cell) => Number.parseInt(cell, 10)))).toBeLessThan(24);
