@@ -28,8 +28,6 @@ const OVER = ['gone', 'failed'];
 const list = new KeyedList<DashboardMachine>(find('machines'), ({ id }) => id, createMachine);
 const filter = findInput('filter');
 let shown: readonly DashboardMachine[] = [];
-/** The scale of all timelines, so that bars of slow machines are longer. */
-let longestSeconds = 1;
 
 filter.addEventListener('input', () => showMachines(shown));
 find('phase-legend').append(
@@ -45,7 +43,12 @@ export function showMachines(machines: readonly DashboardMachine[]): void {
     const text = textOf(machine).toLowerCase();
     return words.every((word) => text.includes(word));
   });
-  longestSeconds = Math.max(1, ...machines.map((machine) => totalOf(stepsOf(machine))));
+  const longest = Math.max(1, ...machines.map((machine) => totalOf(stepsOf(machine))));
+  // The scale of all timelines, so that bars of slow machines are longer; rounded, so that it changes rarely.
+  find('machines').style.setProperty(
+    '--longest',
+    String(2 ** (Math.ceil(Math.log2(longest) * 4) / 4)),
+  );
   list.show(matching.toSorted((a, b) => order(a) - order(b)));
   const all = formatCount(machines.length, 'machine');
   setText(
@@ -161,15 +164,13 @@ function showTimeline(machine: DashboardMachine, track: HTMLElement, seconds: HT
   const { phase: current } = machine;
   const steps = stepsOf(machine);
   const total = totalOf(steps);
-  const rest = create('span');
-  rest.style.flexGrow = String(Math.max(0, longestSeconds - total));
   const segments = steps.map((step) => {
     const title = `${step.phase}: ${formatSeconds(step.seconds)}`;
     const segment = create('span', { class: 'segment colored', title });
-    segment.style.flexGrow = String(step.seconds);
+    segment.style.width = `calc(100% * ${step.seconds} / var(--longest))`;
     return setColor(segment, colorOf(step.phase));
   });
-  track.replaceChildren(...segments, ...(segments.length === 0 ? [] : [rest]));
+  track.replaceChildren(...segments);
   const longest = steps.toSorted((a, b) => b.seconds - a.seconds)[0];
   const most =
     longest === undefined || total === 0
