@@ -72,7 +72,7 @@ export const SCENES: readonly Scene[] = [
     time: '14:00',
     title: 'a host fails',
     text: 'A Proxmox host loses power. Kubernetes notices that its nodes are silent and replaces their pods; pvescaler creates machines for them on the other hosts. It deletes none of the lost ones, since a host that is off proves nothing. Later the host returns, and its machines are started again.',
-    look: 'Hosts, where one is offline, and Pools, which say why its machines are not judged.',
+    look: 'Hosts, where one is offline; then Pending pods, with the machines on other hosts that each one will get.',
     play: failHost,
   },
   {
