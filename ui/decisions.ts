@@ -39,8 +39,10 @@ const journal = new KeyedList<Entry>(
 );
 
 /** What the message does not name itself; never the UUID of a machine. */
-function unnamed({ machine: _, ...subject }: Entry['subject'], message: string): string {
-  const missing = Object.entries(subject).filter(([, value]) => !message.includes(value));
+function unnamed(subject: Entry['subject'], message: string): string {
+  const missing = Object.entries(subject).filter(
+    ([kind, value]) => kind !== 'machine' && !message.includes(value),
+  );
   return missing.map(([kind, value]) => `${kind} ${value}`).join(', ');
 }
 

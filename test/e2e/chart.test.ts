@@ -55,10 +55,8 @@ function run(program: string, args: readonly string[]) {
 
 function helm(values: readonly string[], release = 'pvescaler') {
   const settings = values.flatMap((value) => ['--set', value]);
-  return run(helmProgram, [
-    ...['template', release, CHART, '--namespace', 'pvescaler', '--kube-version', '1.36.2'],
-    ...settings,
-  ]);
+  const options = ['--namespace', 'pvescaler', '--kube-version', '1.36.2'];
+  return run(helmProgram, ['template', release, CHART, ...options, ...settings]);
 }
 
 function render(values: readonly string[], release?: string): readonly Manifest[] {
@@ -169,7 +167,7 @@ function readFileSettings(config: string): readonly string[] {
 
 function withoutLabels({ metadata, ...rest }: Manifest): string {
   const { name, namespace } = metadata;
-  return JSON.stringify({ kind: rest.kind, name, namespace, ...rest });
+  return JSON.stringify({ name, namespace, ...rest });
 }
 
 describe('the Kustomize base', () => {

@@ -43,11 +43,8 @@ async function take(site: DemoSite): Promise<void> {
   createNeverFitting(site.kubernetes);
   await first?.locator('#pending li', { hasText: 'default/huge' }).waitFor();
   await first?.locator('#machines .is-booting, #machines .is-joining').first().waitFor();
-  await Promise.all(
-    PICTURES.map(({ name }, index) =>
-      pages[index]?.screenshot({ path: join(FOLDER, `${name}.png`) }),
-    ),
-  );
+  for (const [index, { name }] of PICTURES.entries())
+    await pages[index]?.screenshot({ path: join(FOLDER, `${name}.png`) });
 }
 
 setup();
