@@ -78,14 +78,21 @@ describe('the Dockerfile', () => {
     expect([...roots].toSorted()).toEqual(open.toSorted());
   });
 
-  it('builds the package from the copied files', () => {
-    const commands = build.match(/(?<=^RUN ).+$/gm) ?? [];
-    expect(commands).toEqual([expect.stringMatching(/^npm ci --ignore-scripts /), 'npm run build']);
-    expect(manifest.scripts).toHaveProperty('build');
-    const built = run('npm', ['run', 'build'], stage);
-    expect(built.status, built.stderr).toBe(0);
-    expect(existsSync(join(stage, 'dist/main.js'))).toBe(true);
-  }, BUILD_TIMEOUT_MS);
+  it(
+    'builds the package from the copied files',
+    () => {
+      const commands = build.match(/(?<=^RUN ).+$/gm) ?? [];
+      expect(commands).toEqual([
+        expect.stringMatching(/^npm ci --ignore-scripts /),
+        'npm run build',
+      ]);
+      expect(manifest.scripts).toHaveProperty('build');
+      const built = run('npm', ['run', 'build'], stage);
+      expect(built.status, built.stderr).toBe(0);
+      expect(existsSync(join(stage, 'dist/main.js'))).toBe(true);
+    },
+    BUILD_TIMEOUT_MS,
+  );
 
   it('produces an image without node_modules', () => {
     for (const copy of readCopies(final)) copyFiles(copy, copy.fromBuild ? stage : root, image);
