@@ -185,7 +185,9 @@ async function writeSecrets(folder: string, kubeconfig: string): Promise<string>
 
 function createCertificates(folder: string): void {
   const args = [join(ROOT, 'bin/pvescaler.js'), 'certs', '--output', folder];
-  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  // Its cache of compiled code would stay in the folder for temporary files.
+  const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' };
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', env });
   if (status !== 0) throw new Error(`pvescaler certs failed: ${stderr}`);
 }
 
