@@ -5,7 +5,14 @@ import { dirname, join } from 'node:path';
 import { renderConfigReference, renderJsonSchema } from '../src/config/index.ts';
 import { renderCliReference } from './cli-reference.ts';
 import { renderErrorReference } from './error-reference.ts';
-import { renderAdmissionManifest, renderRbacManifest, renderRightsReference } from './manifests.ts';
+import {
+  renderAdmissionManifest,
+  renderAdmissionTemplate,
+  renderPrometheusRule,
+  renderRbacManifest,
+  renderRbacTemplate,
+  renderRightsReference,
+} from './manifests.ts';
 import { renderMetricsReference } from './metrics-reference.ts';
 import { generateProtobufFiles } from './protobuf-files.ts';
 
@@ -24,6 +31,14 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { path: 'docs/reference/rights.md', text: renderRightsReference() },
     { path: 'deploy/manifests/rbac.yaml', text: renderRbacManifest() },
     { path: 'deploy/manifests/admission-policy.yaml', text: renderAdmissionManifest() },
+    { path: 'deploy/chart/templates/rbac.yaml', text: renderRbacTemplate() },
+    { path: 'deploy/chart/templates/admission-policy.yaml', text: renderAdmissionTemplate() },
+    {
+      path: 'deploy/monitoring/prometheus-rule.yaml',
+      text: renderPrometheusRule(
+        await readFile(join(root, 'deploy/chart/files/alerts.yaml'), 'utf8'),
+      ),
+    },
     { path: 'docs/reference/metrics.md', text: renderMetricsReference() },
     { path: 'docs/reference/cli.md', text: await renderCliReference() },
     ...(await generateProtobufFiles(root)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders the RBAC and admission manifests and the reference of rights from the table in src/kubernetes/rights.ts.
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { MANAGED_BY_LABEL, RIGHTS, type Right, SERVICE_ACCOUNT } from '../src/kubernetes/index.ts';
 import { MAX_BOOTSTRAP_TOKEN_MS } from '../src/ports/cluster.ts';
 
@@ -11,17 +11,55 @@ const LABELS = { 'app.kubernetes.io/name': 'pvescaler' };
 const SUBJECT = { kind: 'ServiceAccount', ...SERVICE_ACCOUNT };
 
 export function renderRbacManifest(): string {
-  const namespaces = new Set(RIGHTS.flatMap(({ namespace }) => namespace ?? []));
+  const { namespace: name } = SERVICE_ACCOUNT;
   return documents([
-    {
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: { name: SERVICE_ACCOUNT.namespace, labels: LABELS },
-    },
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...SERVICE_ACCOUNT, labels: LABELS } },
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: LABELS } },
+    ...accountWithRights(),
+  ]);
+}
+
+/** The same objects as a template of the chart, where the release chooses name and namespace. */
+export function renderRbacTemplate(): string {
+  return template('rbac.create', accountWithRights());
+}
+
+export function renderAdmissionTemplate(): string {
+  return template('admissionPolicy.enabled', policiesWithRoles());
+}
+
+/** The alerts of the chart for the Prometheus operator without Helm. */
+export function renderPrometheusRule(alerts: string): string {
+  const metadata = { ...SERVICE_ACCOUNT, labels: LABELS };
+  const apiVersion = 'monitoring.coreos.com/v1';
+  return documents([{ apiVersion, kind: 'PrometheusRule', metadata, spec: parse(alerts) }]);
+}
+
+/** Nothing else in the text contains two braces, which begin a Go template. */
+function template(condition: string, objects: readonly object[]): string {
+  const name = '{{ include `pvescaler.name` . }}';
+  const text = yaml(objects)
+    .replaceAll(/^( *name: )pvescaler(-bootstrap-token.*)?$/gm, `$1"${name}$2"`)
+    .replaceAll(/^( *policyName: )pvescaler(.*)$/gm, `$1"${name}$2"`)
+    .replaceAll(/^( *namespace: )pvescaler$/gm, '$1"{{ .Release.Namespace }}"')
+    .replaceAll(
+      `serviceaccount:${SERVICE_ACCOUNT.namespace}:${SERVICE_ACCOUNT.name}`,
+      `serviceaccount:{{ .Release.Namespace }}:${name}`,
+    )
+    .replaceAll(
+      /^( *)app\.kubernetes\.io\/name: pvescaler$/gm,
+      (_, indent: string) => `{{- include "pvescaler.labels" . | nindent ${indent.length} }}`,
+    );
+  return `${HEADER}{{- if .Values.${condition} }}\n${text}{{- end }}\n`;
+}
+
+function accountWithRights(): readonly object[] {
+  const namespaces = new Set(RIGHTS.flatMap(({ namespace }) => namespace ?? []));
+  const metadata = { ...SERVICE_ACCOUNT, labels: LABELS };
+  return [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
     ...roleAndBinding(undefined),
     ...[...namespaces].flatMap(roleAndBinding),
-  ]);
+  ];
 }
 
 function roleAndBinding(namespace: string | undefined): readonly object[] {
@@ -123,12 +161,16 @@ function letter(code: string): string {
 }
 
 export function renderAdmissionManifest(): string {
+  return documents(policiesWithRoles());
+}
+
+function policiesWithRoles(): readonly object[] {
   const name = 'pvescaler-bootstrap-tokens';
-  return documents([
+  return [
     ...policy(name, ['CREATE', 'UPDATE'], creationChecks()),
     ...policy('pvescaler-bootstrap-token-deletion', ['DELETE'], deletionChecks()),
     ...rolesWithPolicy(name),
-  ]);
+  ];
 }
 
 function policy(name: string, operations: readonly string[], checks: object): readonly object[] {
@@ -229,8 +271,11 @@ export function renderRightsReference(): string {
 }
 
 function documents(objects: readonly object[]): string {
-  const texts = objects.map((one) =>
-    stringify(one, { lineWidth: 0, aliasDuplicateObjects: false }),
-  );
-  return HEADER + texts.join('---\n');
+  return HEADER + yaml(objects);
+}
+
+function yaml(objects: readonly object[]): string {
+  return objects
+    .map((one) => stringify(one, { lineWidth: 0, aliasDuplicateObjects: false }))
+    .join('---\n');
 }

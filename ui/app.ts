@@ -91,6 +91,7 @@ function connect(): void {
   const heard = () => {
     lastAt = Date.now();
     setText(connection, 'live');
+    connection.classList.add('is-live');
   };
   events.addEventListener('state', ({ data }: MessageEvent<string>) => {
     heard();
@@ -107,6 +108,7 @@ function connect(): void {
     // EventSource connects again by itself, unless the server refused it.
     const since = lastAt === 0 ? '' : ` (last seen ${formatTime(lastAt)})`;
     setText(connection, `not connected${since}; trying again`);
+    connection.classList.remove('is-live');
     if (events.readyState === EventSource.CLOSED) setTimeout(connect, 5_000);
   });
 }

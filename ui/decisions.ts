@@ -9,7 +9,8 @@ type Entry = DashboardState['journal'][number];
 
 function textRow<Item>(parts: (item: Item) => readonly string[]): () => Row<Item> {
   return () => {
-    const [first, second, third] = [create('strong'), create('span'), create('span')];
+    const [first, second] = [create('strong'), create('span')];
+    const third = create('span', { class: 'amounts' });
     return {
       element: create('li', {}, first, ' ', second, ' ', third),
       update(item) {
@@ -32,10 +33,18 @@ const journal = new KeyedList<Entry>(
   ({ sequence }) => String(sequence),
   textRow(({ at, reason, message, subject }) => [
     `${formatTime(at)} ${reason}`,
-    Object.values(subject).join(' '),
     message,
+    unnamed(subject, message),
   ]),
 );
+
+/** What the message does not name itself; never the UUID of a machine. */
+function unnamed(subject: Entry['subject'], message: string): string {
+  const missing = Object.entries(subject).filter(
+    ([kind, value]) => kind !== 'machine' && !message.includes(value),
+  );
+  return missing.map(([kind, value]) => `${kind} ${value}`).join(', ');
+}
 
 export function showPending(pending: DashboardState['pending'], mode: string): void {
   pendingList.show(pending);
@@ -76,7 +85,8 @@ export function showPlans(state: DashboardState): void {
     parent.replaceChildren(create('p', {}, text));
     return;
   }
-  const isOpen = parent.querySelector('details')?.open === true;
+  // What a person has opened stays open.
+  const open = new Set([...parent.querySelectorAll('details[open]')].map(titleOf));
   const earlier = plans.map((one) =>
     create('details', {}, create('summary', {}, summaryOf(one)), ...planText(one)),
   );
@@ -85,8 +95,13 @@ export function showPlans(state: DashboardState): void {
     ...planText(plan),
     ...(earlier.length === 0 ? [] : [create('h3', {}, 'Last changes'), ...earlier]),
   );
-  const details = parent.querySelector('details');
-  if (details !== null) details.open = isOpen;
+  for (const details of parent.querySelectorAll('details'))
+    details.open = open.has(titleOf(details));
+}
+
+function titleOf(details: Element): string {
+  const isNow = details.previousElementSibling?.previousElementSibling?.tagName === 'H3';
+  return isNow ? 'now' : (details.querySelector('summary')?.textContent ?? '');
 }
 
 function summaryOf({ at, steps }: DashboardPlan): string {

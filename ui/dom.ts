@@ -46,6 +46,12 @@ export function findInput(id: string): HTMLInputElement {
   return element;
 }
 
+/** `color-N` of the style sheet, which has 7. */
+export function setColor<T extends HTMLElement | SVGElement>(element: T, index: number): T {
+  element.style.color = `var(--color-${index % 7})`;
+  return element;
+}
+
 /** Changes the document only if the text differs: selections and screen readers stay undisturbed. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;

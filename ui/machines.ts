@@ -2,7 +2,16 @@
 // Machines, each with the time it spent in the phases of its creation.
 import type { DashboardMachine } from '../src/http/contract.ts';
 import { requestAction } from './actions.ts';
-import { create, find, findInput, KeyedList, type Row, setAttribute, setText } from './dom.ts';
+import {
+  create,
+  find,
+  findInput,
+  KeyedList,
+  type Row,
+  setAttribute,
+  setColor,
+  setText,
+} from './dom.ts';
 import { formatBytes, formatCount, formatSeconds } from './format.ts';
 
 const CREATION = [
@@ -23,7 +32,7 @@ let shown: readonly DashboardMachine[] = [];
 filter.addEventListener('input', () => showMachines(shown));
 find('phase-legend').append(
   ...CREATION.map((phase) =>
-    create('li', {}, create('span', { class: `swatch phase-${phase}` }), phase),
+    create('li', {}, setColor(create('span', { class: 'swatch colored' }), colorOf(phase)), phase),
   ),
 );
 
@@ -34,6 +43,12 @@ export function showMachines(machines: readonly DashboardMachine[]): void {
     const text = textOf(machine).toLowerCase();
     return words.every((word) => text.includes(word));
   });
+  const longest = Math.max(1, ...machines.map((machine) => totalOf(stepsOf(machine))));
+  // The scale of all timelines, so that bars of slow machines are longer; rounded, so that it changes rarely.
+  find('machines').style.setProperty(
+    '--longest',
+    String(2 ** (Math.ceil(Math.log2(longest) * 4) / 4)),
+  );
   list.show(matching.toSorted((a, b) => order(a) - order(b)));
   const all = formatCount(machines.length, 'machine');
   setText(
@@ -123,27 +138,39 @@ function factsOf({
   return [`pool ${pool}`, place, size, ...addresses, ...ownNode].join(' · ');
 }
 
-function showTimeline(
-  { phases, phase: current }: DashboardMachine,
-  track: HTMLElement,
-  seconds: HTMLElement,
-): void {
-  const steps = phases.flatMap(({ phase, at }, index) => {
+/** Neighbors differ clearly; the grey one is for the wait before anything happens. */
+function colorOf(phase: string): number {
+  return ((CREATION as readonly string[]).indexOf(phase) + 6) % 7;
+}
+
+interface TimelineStep {
+  readonly phase: string;
+  readonly seconds: number;
+}
+
+function stepsOf({ phases }: DashboardMachine): readonly TimelineStep[] {
+  return phases.flatMap(({ phase, at }, index) => {
     if (!(CREATION as readonly string[]).includes(phase)) return [];
     const end = phases[index + 1]?.at ?? Date.now();
     return [{ phase, seconds: Math.max(0, (end - at) / 1_000) }];
   });
-  const total = steps.reduce((sum, step) => sum + step.seconds, 0);
-  track.replaceChildren(
-    ...steps.map((step) => {
-      const segment = create('span', {
-        class: `segment phase-${step.phase}`,
-        title: `${step.phase}: ${formatSeconds(step.seconds)}`,
-      });
-      segment.style.flexGrow = String(step.seconds);
-      return segment;
-    }),
-  );
+}
+
+function totalOf(steps: readonly TimelineStep[]): number {
+  return steps.reduce((sum, step) => sum + step.seconds, 0);
+}
+
+function showTimeline(machine: DashboardMachine, track: HTMLElement, seconds: HTMLElement): void {
+  const { phase: current } = machine;
+  const steps = stepsOf(machine);
+  const total = totalOf(steps);
+  const segments = steps.map((step) => {
+    const title = `${step.phase}: ${formatSeconds(step.seconds)}`;
+    const segment = create('span', { class: 'segment colored', title });
+    segment.style.width = `calc(100% * ${step.seconds} / var(--longest))`;
+    return setColor(segment, colorOf(step.phase));
+  });
+  track.replaceChildren(...segments);
   const longest = steps.toSorted((a, b) => b.seconds - a.seconds)[0];
   const most =
     longest === undefined || total === 0

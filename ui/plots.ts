@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plots of the samples as SVG. Each has its latest values as text, so that nothing depends on seeing the lines.
 import type { DashboardSample, DashboardState } from '../src/http/contract.ts';
-import { create, createSvg, find } from './dom.ts';
+import { create, createSvg, find, setColor } from './dom.ts';
 import { formatBytes, formatSeconds, formatTime } from './format.ts';
 
 interface Line {
@@ -38,9 +38,9 @@ export function showPlots({
     {
       title: 'Pending pods',
       format: whole,
-      lines: [line('pending', samples, (one) => one.pending)],
+      lines: [line('', samples, (one) => one.pending)],
     },
-    { title: 'Nodes', format: whole, lines: [line('nodes', samples, (one) => one.nodes)] },
+    { title: 'Nodes', format: whole, lines: [line('', samples, (one) => one.nodes)] },
     {
       title: 'CPU',
       format: cores,
@@ -77,25 +77,26 @@ function drawPlot(plot: Plot): HTMLElement {
   const top = Math.max(1, ...points.map(({ value }) => value)) * 1.05;
   const x = (at: number) => (to === from ? WIDTH : ((at - from) / (to - from)) * WIDTH);
   const y = (value: number) => HEIGHT - (value / top) * HEIGHT;
-  const latest = plot.lines
-    .flatMap(({ name, points: own }) => {
-      const last = own.at(-1);
-      return last === undefined ? [] : [`${name} ${plot.format(last.value)}`];
-    })
-    .join(', ');
-  const text = latest === '' ? 'no data yet' : latest;
+  const latest = plot.lines.flatMap(({ name, points: own }, index) => {
+    const last = own.at(-1);
+    if (last === undefined) return [];
+    return [{ text: `${name} ${plot.format(last.value)}`.trim(), index }];
+  });
+  const text = latest.length === 0 ? 'no data yet' : latest.map((one) => one.text).join(', ');
   const shapes = plot.lines.flatMap(({ points: own }, index) =>
     plot.isScatter === true
       ? own.map(({ at, value }) =>
-          createSvg('circle', { cx: x(at), cy: y(value), r: 2.5, class: `line-${index % 4}` }),
+          setColor(createSvg('circle', { cx: x(at), cy: y(value), r: 2.5 }), index),
         )
       : [
-          createSvg('polyline', {
-            class: `line-${index % 4}`,
-            points: own
-              .map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`)
-              .join(' '),
-          }),
+          setColor(
+            createSvg('polyline', {
+              points: own
+                .map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`)
+                .join(' '),
+            }),
+            index,
+          ),
         ],
   );
   const label =
@@ -105,7 +106,12 @@ function drawPlot(plot: Plot): HTMLElement {
   return create(
     'figure',
     {},
-    create('figcaption', {}, create('strong', {}, plot.title), ` ${text}`),
+    create(
+      'figcaption',
+      {},
+      create('strong', {}, plot.title),
+      ...(latest.length === 0 ? [create('span', {}, text)] : latest.map(legendOf)),
+    ),
     createSvg(
       'svg',
       {
@@ -117,4 +123,8 @@ function drawPlot(plot: Plot): HTMLElement {
     ),
     create('span', { class: 'amounts' }, label),
   );
+}
+
+function legendOf({ text, index }: { readonly text: string; readonly index: number }) {
+  return create('span', {}, setColor(create('span', { class: 'dash' }), index), text);
 }

@@ -5,6 +5,8 @@ import { create, find, KeyedList, type Row, setAttribute, setText } from './dom.
 import { formatMoney, formatTime } from './format.ts';
 
 const PAUSE_MINUTES = 60;
+/** Shown beside the values where the table is too narrow for columns. */
+const COLUMNS = ['Ready', 'Target', 'Limits', 'Per hour', 'Today'];
 
 const list = new KeyedList<DashboardPool>(find('pools'), ({ name }) => name, createPool);
 
@@ -13,8 +15,10 @@ export function showPools(pools: readonly DashboardPool[]): void {
 }
 
 function createPool({ name, isInConfig }: DashboardPool): Row<DashboardPool> {
-  const numbers = Array.from({ length: 5 }, () => create('td', { class: 'number' }));
-  const state = create('td');
+  const numbers = COLUMNS.map((label) =>
+    create('td', { class: 'number', role: 'cell', 'data-label': label }),
+  );
+  const state = create('td', { class: 'pool-state', role: 'cell', 'data-label': 'State' });
   const pause = create('button', { type: 'button' });
   let isPaused = false;
   pause.addEventListener('click', () => {
@@ -22,11 +26,14 @@ function createPool({ name, isInConfig }: DashboardPool): Row<DashboardPool> {
       ? requestAction(`pools/${name}/resume`)
       : requestAction(`pools/${name}/pause`, { minutes: PAUSE_MINUTES }));
   });
-  const actions = create('td', { class: 'action' });
-  if (isInConfig) actions.append(scaleForm(name), pause);
+  const actions = create('td', { class: 'action', role: 'cell' });
+  const { form, input } = scaleForm(name);
+  if (isInConfig) actions.append(form, pause);
+  const title = create('th', { scope: 'row', role: 'rowheader' }, name);
   return {
-    element: create('tr', {}, create('th', { scope: 'row' }, name), ...numbers, state, actions),
+    element: create('tr', { role: 'row' }, title, ...numbers, state, actions),
     update(pool) {
+      setAttribute(input, 'placeholder', String(pool.target));
       isPaused = pool.pausedUntil !== undefined;
       const limits = pool.max === 0 ? `${pool.min} – ∞` : `${pool.min} – ${pool.max}`;
       const texts = [
@@ -62,7 +69,7 @@ function describe({
   return parts.length === 0 ? 'ok' : parts.join('; ');
 }
 
-function scaleForm(name: string): HTMLElement {
+function scaleForm(name: string) {
   const input = create('input', {
     type: 'number',
     min: 0,
@@ -75,5 +82,5 @@ function scaleForm(name: string): HTMLElement {
     event.preventDefault();
     void requestAction(`pools/${name}/scale`, { to: input.valueAsNumber });
   });
-  return form;
+  return { form, input };
 }

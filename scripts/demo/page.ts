@@ -30,7 +30,10 @@ export interface DemoPageOptions {
   readonly actions: DemoActions | undefined;
 }
 
-const SCRIPT = readFileSync(join(import.meta.dirname, 'panel.js'), 'utf8');
+const OWN_FILES = {
+  'demo.js': { file: 'panel.js', type: 'text/javascript; charset=utf-8' },
+  'demo.css': { file: 'panel.css', type: 'text/css; charset=utf-8' },
+};
 const SECTION = `
       <section id="demo" aria-labelledby="demo-title">
         <h2 id="demo-title">Demo</h2>
@@ -57,9 +60,10 @@ export function createDemoPage({ target, token, panel, actions = {} }: DemoPageO
       return context.json({ message: action.run() }, 202);
     },
   );
-  app.get('/demo.js', (context) =>
-    context.body(SCRIPT, 200, { 'content-type': 'text/javascript; charset=utf-8' }),
-  );
+  for (const [name, { file, type }] of Object.entries(OWN_FILES)) {
+    const text = readFileSync(join(import.meta.dirname, file), 'utf8');
+    app.get(`/${name}`, (context) => context.body(text, 200, { 'content-type': type }));
+  }
   app.all('*', (context) => forward(target, context));
   return app;
 }
@@ -81,16 +85,33 @@ async function forward(target: string, context: Context): Promise<Response> {
       ...(hasBody && { body: await raw.arrayBuffer() }),
     });
     const { status } = response;
-    if (path !== '/index.html')
-      return new Response(response.body, { status, headers: response.headers });
-    return new Response(addSection(await response.text()), { status, headers: response.headers });
+    const answered = new Headers(response.headers);
+    // Of the connection to the daemon; a page with one more section is longer than what the daemon sent.
+    for (const name of ['connection', 'keep-alive', 'transfer-encoding', 'content-length'])
+      answered.delete(name);
+    if (path === '/index.html')
+      return new Response(addSection(await response.text()), { status, headers: answered });
+    const body = response.body === null ? null : ReadableStream.from(copy(response.body));
+    return new Response(body, { status, headers: answered });
   } catch {
     return context.json({ error: 'pvescaler does not answer yet' }, 502);
   }
 }
 
+/** Ends without an error when the page is closed or the daemon ends, which is no problem of the demo. */
+async function* copy(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch {
+    // The reader is gone.
+  }
+}
+
 function addSection(page: string): string {
-  return page
-    .replace('<main>', `<main>${SECTION}`)
-    .replace('</head>', '  <script type="module" src="demo.js"></script>\n  </head>');
+  return page.replace('<main>', `<main>${SECTION}`).replace(
+    '</head>',
+    `  <link rel="stylesheet" href="demo.css" />
+    <script type="module" src="demo.js"></script>
+  </head>`,
+  );
 }

@@ -107,6 +107,10 @@ export async function startDemoSite(options: DemoSiteOptions): Promise<DemoSite>
   const proxmox = createProxmox(options.speed);
   const served = await serveProxmoxSim(proxmox, { listen: '127.0.0.1:0', tls: true });
   started.defer(() => served.close());
+  // Guests that still run would keep this process alive.
+  started.defer(() => {
+    for (const { id } of proxmox.inspect().vms) proxmox.guest(id)?.stop();
+  });
   const { mode = 'standalone' } = options;
   const dashboardToken = await writeSecrets(folder, cluster.kubeconfig);
   if (mode === 'externalgrpc') createCertificates(join(folder, 'certs'));
@@ -181,7 +185,9 @@ async function writeSecrets(folder: string, kubeconfig: string): Promise<string>
 
 function createCertificates(folder: string): void {
   const args = [join(ROOT, 'bin/pvescaler.js'), 'certs', '--output', folder];
-  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  // Its cache of compiled code would stay in the folder for temporary files.
+  const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' };
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', env });
   if (status !== 0) throw new Error(`pvescaler certs failed: ${stderr}`);
 }
 

@@ -35,6 +35,11 @@ function content(schema: ZodType) {
   return { 'application/json': { schema: z.toJSONSchema(schema, { target: 'openapi-3.0' }) } };
 }
 
+const OTHER_SITE = {
+  description: 'the Host or Origin is that of another site',
+  content: content(PROBLEM),
+};
+
 export function describeApi(): object {
   return {
     openapi: '3.0.3',
@@ -47,14 +52,29 @@ export function describeApi(): object {
       '/api/v1/state': {
         get: {
           summary: 'The state of the fleet.',
-          responses: { 200: { description: 'the state', content: content(dashboardState) } },
+          responses: {
+            200: { description: 'the state', content: content(dashboardState) },
+            403: OTHER_SITE,
+          },
+        },
+      },
+      '/api/v1/openapi.json': {
+        get: {
+          summary: 'This description.',
+          responses: {
+            200: { description: 'OpenAPI 3.0', content: content(z.looseObject({})) },
+            403: OTHER_SITE,
+          },
         },
       },
       '/api/v1/events': {
         get: {
           summary:
             'Server-sent events: `state` with the whole state, then `change` with the parts and machines that changed.',
-          responses: { 200: { description: 'the events', content: { 'text/event-stream': {} } } },
+          responses: {
+            200: { description: 'the events', content: { 'text/event-stream': {} } },
+            403: OTHER_SITE,
+          },
         },
       },
       ...Object.fromEntries(ACTIONS.map((action) => [action.path, { post: describe(action) }])),

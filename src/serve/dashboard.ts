@@ -22,7 +22,7 @@ export interface DashboardOptions {
   readonly problems: () => readonly string[];
 }
 
-const SAMPLE_MS = 10_000;
+const SAMPLE_MS = 5_000;
 const JOURNAL_ENTRIES = 100;
 const REQUESTED_BY = 'dashboard';
 const NOTHING = { cpuMilli: 0, memoryBytes: 0 };

@@ -19,12 +19,13 @@ function sampleAt(at: number) {
 }
 
 describe('the history of a process', () => {
-  it('keeps every sample of half an hour, and one of five minutes for a day', () => {
+  it('keeps every sample of five minutes, then one of 20 seconds for half an hour and of five minutes for a day', () => {
     const history = new History();
-    for (let at = MIDNIGHT; at <= MIDNIGHT + 30 * HOUR; at += 10_000) history.add(sampleAt(at));
+    for (let at = MIDNIGHT; at <= MIDNIGHT + 30 * HOUR; at += 5_000) history.add(sampleAt(at));
     const ages = history.samples.map(({ at }) => MIDNIGHT + 30 * HOUR - at);
-    expect(ages.filter((age) => age <= 30 * MINUTE)).toHaveLength(181);
-    expect(ages.length).toBeLessThan(181 + 290);
+    expect(ages.filter((age) => age <= 5 * MINUTE)).toHaveLength(61);
+    expect(ages.filter((age) => age <= 30 * MINUTE)).toHaveLength(61 + 75);
+    expect(ages.length).toBeLessThan(136 + 290);
     expect(Math.max(...ages)).toBeGreaterThan(23 * HOUR);
   });
 

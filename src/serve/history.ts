@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dashboard plots: samples of this process, fine ones of the last half hour and coarse ones of the last day, and
-// what the machines of each pool have cost today.
+// What the dashboard plots: samples of this process, the fewer the older they are, and what the machines of each pool have cost today.
 
 export interface Sample {
   readonly at: number;
@@ -14,9 +13,13 @@ export interface Sample {
   readonly allocatableMemory: number;
 }
 
-const FINE_MS = 30 * 60_000;
 const DAY_MS = 24 * 60 * 60_000;
-const COARSE_MS = 5 * 60_000;
+/** Of samples up to this age one per slot is kept; the oldest are a day old. */
+const TIERS = [
+  { ageMs: 5 * 60_000, slotMs: 1 },
+  { ageMs: 30 * 60_000, slotMs: 20_000 },
+  { ageMs: DAY_MS, slotMs: 5 * 60_000 },
+];
 /** A longer gap was not observed: the process was suspended. */
 const MAX_GAP_MS = 60_000;
 
@@ -32,14 +35,14 @@ export class History {
 
   add(sample: Sample): void {
     const { at } = sample;
-    let coarse = Number.NEGATIVE_INFINITY;
+    let last = -1;
     const kept = this.#samples.filter((one) => {
+      const tier = TIERS.find(({ ageMs }) => one.at >= at - ageMs);
       // Samples of a clock that was ahead would never be removed.
-      if (one.at >= at || one.at < at - DAY_MS) return false;
-      if (one.at >= at - FINE_MS) return true;
-      const slot = Math.floor(one.at / COARSE_MS);
-      if (slot === coarse) return false;
-      coarse = slot;
+      if (one.at >= at || tier === undefined) return false;
+      const slot = Math.floor(one.at / tier.slotMs);
+      if (slot === last) return false;
+      last = slot;
       return true;
     });
     this.#samples = [...kept, sample];

@@ -13,6 +13,22 @@ import { type Loose, listDeployFiles, readManifest, readRepoFile, readYaml } fro
 const CERTIFICATES = 'deploy/cert-manager/certificates.yaml';
 const SERVER_CONFIG = 'deploy/server/config.yaml';
 
+/** The files of a component of Kustomize. */
+function listComponent(folder: string): readonly string[] {
+  const {
+    resources = [],
+    patches = [],
+    configMapGenerator = [],
+  } = readYaml(`deploy/${folder}/kustomization.yaml`);
+  const names = [
+    'kustomization.yaml',
+    ...resources,
+    ...patches.flatMap(({ path }: Loose) => path ?? []),
+    ...configMapGenerator.flatMap((one: Loose) => one.files),
+  ];
+  return names.map((name) => `${folder}/${name}`);
+}
+
 /** The port of an address such as `:50051` or `0.0.0.0:8080`. */
 function portOf(address: string): number {
   return Number(address.split(':').at(-1));
@@ -47,21 +63,17 @@ describe('files in deploy/', () => {
     expect(documents).not.toHaveLength(0);
   });
 
-  it('are all applied by kustomize or by a command of the guide', () => {
-    const component = readYaml('deploy/persistent-state/kustomization.yaml');
-    const inComponent = [...component.resources, component.patches[0].path];
+  it('are all part of the chart, applied by kustomize or by a command of a guide', () => {
     const applied = [
       'kustomization.yaml',
-      'persistent-state/kustomization.yaml',
-      'secret-ref/kustomization.yaml',
-      ...readYaml('deploy/secret-ref/kustomization.yaml').resources.map(
-        (name: string) => `secret-ref/${name}`,
-      ),
-      ...inComponent.map((name: string) => `persistent-state/${name}`),
+      ...['standalone', 'persistent-state', 'secret-ref'].flatMap(listComponent),
       ...kustomization.resources,
       ...kustomization.configMapGenerator.flatMap((one: Loose) => one.files),
+      'chart/Chart.yaml',
     ];
-    const guide = readRepoFile('docs/guides/cluster-autoscaler.md');
+    const guide = ['cluster-autoscaler', 'in-cluster']
+      .map((name) => readRepoFile(`docs/guides/${name}.md`))
+      .join('\n');
     const others = listDeployFiles().filter((name) => !applied.includes(name));
     expect(others.filter((name) => !guide.includes(`deploy/${name}`))).toEqual([]);
     expect(applied.filter((name) => !existsSync(join(root, 'deploy', name)))).toEqual([]);
@@ -78,14 +90,20 @@ describe('files in deploy/', () => {
   it('name the current release', () => {
     const { version } = JSON.parse(readRepoFile('package.json'));
     expect(kustomization.images).toMatchObject([{ name: container.image, newTag: version }]);
+    expect(readYaml('deploy/chart/Chart.yaml')).toMatchObject({ version, appVersion: version });
+    const application = readManifest('deploy/argocd/application.yaml', 'Application');
+    expect(application['spec'].source.targetRevision).toBe(`v${version}`);
   });
 });
 
 describe('the server config', () => {
-  it('is valid', () => {
-    const { exitCode, err } = pvescaler(['config', 'validate', join(root, SERVER_CONFIG)]);
+  it.each([
+    ['externalgrpc', SERVER_CONFIG],
+    ['standalone', 'deploy/standalone/config.yaml'],
+  ])('is valid for mode %s', (mode, file) => {
+    const { exitCode, err } = pvescaler(['config', 'validate', join(root, file)]);
     expect({ exitCode, errors: /error/i.exec(err)?.input }).toEqual({ exitCode: 0 });
-    expect(config.mode).toBe('externalgrpc');
+    expect(readYaml(file).mode).toBe(mode);
   });
 
   it('is mounted at the default path', () => {

@@ -39,9 +39,9 @@ export function readManifest(path: string, kind: string, name?: string): Manifes
   return found[0];
 }
 
-/** All YAML files below deploy/, relative to it. */
+/** All YAML files below deploy/, relative to it, without the templates of the chart, which are no YAML. */
 export function listDeployFiles(): readonly string[] {
   return readdirSync(join(root, 'deploy'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.yaml'))
+    .filter((name) => name.endsWith('.yaml') && !name.startsWith('chart/templates/'))
     .toSorted();
 }

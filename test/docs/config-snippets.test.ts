@@ -21,6 +21,12 @@ const PARENTS: Readonly<Record<string, (fragment: Mapping) => Mapping>> = {
   token: (fragment) => ({ proxmox: { lab: fragment } }),
 };
 
+/** The config in values of the chart. */
+function unwrapValues(parsed: Mapping): Mapping {
+  const { config, mode } = parsed;
+  return config === undefined ? parsed : { mode, ...asMapping(config) };
+}
+
 const blocks = DOCUMENTS.flatMap((document) => document.blocks).filter(
   ({ language }) => language === 'yaml',
 );
@@ -42,7 +48,7 @@ function isConfig(text: string): boolean {
 }
 
 function complete(text: string): Mapping {
-  const parsed = asMapping(parse(text.replaceAll('SHA256:…', FINGERPRINT)));
+  const parsed = unwrapValues(asMapping(parse(text.replaceAll('SHA256:…', FINGERPRINT))));
   const [first = ''] = Object.keys(parsed);
   const fragment = PARENTS[first]?.(parsed) ?? parsed;
   const pools = Array.isArray(fragment['pools']) ? fragment['pools'] : [];

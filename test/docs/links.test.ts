@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links inside the repository lead to files and headings that exist, and every page can be reached from the index.
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, it } from 'vitest';
 import { root } from '../support/pvescaler.ts';
@@ -41,4 +41,12 @@ it('the index of the documentation has a link to every page', () => {
     /^docs\/(?!adr\/|README)/.test(file),
   );
   expect(pages.filter((file) => !linked.has(file))).toEqual([]);
+});
+
+it('every picture of the dashboard is shown on a page, and has less than 300 kB', () => {
+  const shown = new Set(DOCUMENTS.flatMap((document) => linksOf(document).map(({ path }) => path)));
+  const pictures = readdirSync(join(root, 'docs/images')).map((name) => `docs/images/${name}`);
+  expect(pictures.length).toBeGreaterThan(2);
+  expect(pictures.filter((path) => !shown.has(path))).toEqual([]);
+  for (const path of pictures) expect(statSync(join(root, path)).size).toBeLessThan(300_000);
 });

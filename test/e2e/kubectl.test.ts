@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real kubectl with `pvescaler sim kubernetes`. It is built from its Go module; `KUBECTL` names one to use instead.
+// The real kubectl with `pvescaler sim kubernetes`.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildGoProgram } from '../support/go-program.ts';
 import { root } from '../support/pvescaler.ts';
 import { Program, waitUntil } from './controlplane/index.ts';
+import { BUILD_TIMEOUT_MS, buildKubectl } from './support/command-line-tools.ts';
 
-const BUILD_TIMEOUT_MS = 900_000;
 const MANIFEST = `
 apiVersion: apps/v1
 kind: Deployment
@@ -32,16 +31,8 @@ let folder: string;
 let program: string;
 let simulator: Program;
 
-function buildKubectl(): string {
-  const built = join(root, '.cache/kubectl/kubectl');
-  const source = join(import.meta.dirname, 'kubectl');
-  const log = (text: string) => void process.stderr.write(`${text}\n`);
-  buildGoProgram({ source, program: built, linkerFlags: '-s -w', log });
-  return built;
-}
-
 beforeAll(async () => {
-  program = process.env['KUBECTL'] ?? buildKubectl();
+  program = buildKubectl();
   folder = mkdtempSync(join(tmpdir(), 'kubectl-'));
   const kubeconfig = join(folder, 'kubeconfig');
   writeFileSync(join(folder, 'web.yaml'), MANIFEST);

@@ -29,6 +29,7 @@ interface Demo {
   output(): string;
   /** Resolves when the text was written. */
   wrote(text: string): Promise<void>;
+  wroteMatch(pattern: RegExp): Promise<void>;
 }
 
 function startDemo(...args: readonly string[]): Demo {
@@ -46,20 +47,22 @@ function startDemo(...args: readonly string[]): Demo {
   child.stdout.on('data', read);
   child.stderr.on('data', read);
   const ended = once(child, 'exit');
+  const wait = (what: string, isDone: () => boolean) => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const check = () => {
+      if (isDone()) resolve();
+    };
+    waiting.add(check);
+    void ended.then(() => reject(new Error(`the demo ended without "${what}":\n${written}`)));
+    check();
+    return promise;
+  };
   return {
     child,
     ended,
     output: () => written,
-    wrote: (text) => {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const check = () => {
-        if (written.includes(text)) resolve();
-      };
-      waiting.add(check);
-      void ended.then(() => reject(new Error(`the demo ended without "${text}":\n${written}`)));
-      check();
-      return promise;
-    },
+    wrote: (text) => wait(text, () => written.includes(text)),
+    wroteMatch: (pattern) => wait(pattern.source, () => pattern.test(written)),
   };
 }
 
@@ -125,6 +128,19 @@ describe('npm run demo', () => {
       await demo.wrote(' created\n');
       demo.child.kill(signal);
       await demo.ended;
+      await expectNothingLeft(demo.output());
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'ends at Ctrl-C while the pods of a job run on its machines',
+    async () => {
+      const demo = startDemo('--scene', 'batch');
+      // 8 pods of services and at least one of the job.
+      await demo.wroteMatch(/ (?:9|1\d) +\d+ *(?:\S.*)?$/m);
+      demo.child.kill('SIGINT');
+      expect(await demo.ended).toEqual([0, null]);
       await expectNothingLeft(demo.output());
     },
     TIMEOUT_MS,

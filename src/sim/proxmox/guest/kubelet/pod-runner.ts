@@ -39,6 +39,7 @@ export class PodRunner {
       await this.#node.tryAndReport('pods', () => this.#listAndWatch());
       await this.#node.sleep(RETRY_MS);
     }
+    for (const { stop } of this.#running.values()) stop.abort();
   }
 
   async #listAndWatch(): Promise<void> {

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Helm chart, the Kustomize base with its components, and the sample workloads: rendered by the real programs, accepted
+// by a server-side dry run of a real API server with strict field validation.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { type Loose, type Manifest, readManifests, readRepoFile } from '../deploy/manifests.ts';
+import { pvescaler, root } from '../support/pvescaler.ts';
+import { type ControlPlane, startControlPlane } from './controlplane/index.ts';
+import { BUILD_TIMEOUT_MS, buildHelm, buildKubectl } from './support/command-line-tools.ts';
+
+const CHART = join(root, 'deploy/chart');
+/** Kinds of other products, which the API server knows only where those are installed. */
+const FOREIGN = /^(monitoring\.coreos\.com|argoproj\.io)\//;
+const EVERYTHING = [
+  'persistence.enabled=true',
+  'persistence.storageClass=local',
+  'secrets.dashboardToken=pvescaler-dashboard',
+  'secrets.readable={pvescaler-proxmox}',
+  'imagePullSecrets[0].name=registry',
+  'nodeSelector.disk=ssd',
+  'podAnnotations.team=infra',
+  `image.digest=sha256:${'0'.repeat(64)}`,
+  ...['serviceMonitor', 'prometheusRule', 'grafanaDashboard'].map(
+    (key) => `monitoring.${key}=true`,
+  ),
+  'monitoring.labels.release=prometheus',
+];
+
+let plane: ControlPlane;
+let folder: string;
+let kubectlProgram: string;
+let helmProgram: string;
+
+beforeAll(async () => {
+  [kubectlProgram, helmProgram] = [buildKubectl(), buildHelm()];
+  folder = mkdtempSync(join(tmpdir(), 'chart-'));
+  plane = await startControlPlane();
+  const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  const metadata = { name: 'pvescaler', labels: restricted };
+  await plane.api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata });
+}, BUILD_TIMEOUT_MS);
+afterAll(async () => {
+  await plane?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function run(program: string, args: readonly string[]) {
+  const env = { ...process.env, HOME: folder, KUBECONFIG: plane.kubeconfig };
+  return spawnSync(program, args, { encoding: 'utf8', env, cwd: folder, timeout: 60_000 });
+}
+
+function helm(values: readonly string[], release = 'pvescaler') {
+  const settings = values.flatMap((value) => ['--set', value]);
+  const options = ['--namespace', 'pvescaler', '--kube-version', '1.36.2'];
+  return run(helmProgram, ['template', release, CHART, ...options, ...settings]);
+}
+
+function render(values: readonly string[], release?: string): readonly Manifest[] {
+  const { status, stdout, stderr } = helm(values, release);
+  expect(`exit ${status} ${stderr}`).toBe('exit 0 ');
+  return parseManifests(stdout);
+}
+
+function parseManifests(text: string): readonly Manifest[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as Manifest | null)
+    .filter((one) => one !== null);
+}
+
+function find(manifests: readonly Manifest[], kind: string): Manifest {
+  const [found, ...others] = manifests.filter((one) => one.kind === kind);
+  if (found === undefined || others.length > 0) throw new Error(`not exactly one ${kind}`);
+  return found;
+}
+
+/** Everything that the API server refuses. */
+function dryRun(manifests: readonly Manifest[]): string {
+  const file = join(folder, 'objects.yaml');
+  const known = manifests.filter(({ apiVersion }) => !FOREIGN.test(apiVersion));
+  writeFileSync(file, known.map((one) => JSON.stringify(one)).join('\n---\n'));
+  const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '-f', file];
+  const { stdout, stderr } = run(kubectlProgram, args);
+  // One line for each object that was accepted; a warning of the Pod Security profile is on stderr.
+  const accepted = stdout.match(/ \(server dry run\)$/gm)?.length ?? 0;
+  return accepted === known.length ? stderr : `${accepted} of ${known.length} accepted\n${stderr}`;
+}
+
+describe('the Helm chart', () => {
+  it.each(['standalone', 'externalgrpc'])(
+    'passes a server-side dry run in mode %s, with its defaults and with every option',
+    (mode) => {
+      for (const values of [[], EVERYTHING])
+        expect(dryRun(render([`mode=${mode}`, ...values]))).toBe('');
+    },
+  );
+
+  it('is refused by the dry run when a field is misspelled', () => {
+    const [service] = render([]).filter(({ kind }) => kind === 'Service');
+    const wrong = { ...service, spec: { prots: [] } } as unknown as Manifest;
+    expect(dryRun([wrong])).toContain('.spec.prots: field not declared in schema');
+  });
+
+  it.each(['standalone', 'externalgrpc'])('contains a valid config for mode %s', (mode) => {
+    const manifests = render([`mode=${mode}`, 'secrets.dashboardToken=pvescaler-dashboard']);
+    const file = join(folder, 'config.yaml');
+    writeFileSync(file, find(manifests, 'ConfigMap')['data']['config.yaml']);
+    const { exitCode, err } = pvescaler(['config', 'validate', file]);
+    expect({ exitCode, errors: /error/i.exec(err)?.input }).toEqual({ exitCode: 0 });
+    const { spec } = find(manifests, 'Deployment')['spec'].template;
+    const [container] = spec.containers;
+    const mounts = container.volumeMounts.map(({ mountPath }: Loose) => `${mountPath}/`);
+    const files = readFileSettings(find(manifests, 'ConfigMap')['data']['config.yaml']);
+    expect(files.length).toBeGreaterThan(2);
+    for (const path of files)
+      expect(
+        mounts.some((mount: string) => path.startsWith(mount)),
+        path,
+      ).toBe(true);
+    const ports = container.ports.map(({ name }: Loose) => name);
+    expect(ports).toEqual(mode === 'standalone' ? ['health'] : ['grpc', 'grpc-expander', 'health']);
+  });
+
+  it('grants the rights of the manifests and no others', () => {
+    const objects = render([]).filter(({ kind }) => /Role|Policy|ServiceAccount/.test(kind));
+    const own = objects.filter(({ kind }) => kind !== 'NetworkPolicy');
+    const shipped = ['rbac', 'admission-policy']
+      .flatMap((name) => readManifests(`deploy/manifests/${name}.yaml`))
+      .filter(({ kind }) => kind !== 'Namespace');
+    expect(own.map(withoutLabels).toSorted()).toEqual(shipped.map(withoutLabels).toSorted());
+  });
+
+  it('names all objects after its release', () => {
+    const objects = render(['secrets.readable={one}'], 'second');
+    expect(objects.filter(({ metadata }) => !metadata.name.startsWith('second'))).toEqual([]);
+    expect(dryRun(objects)).toBe('');
+  });
+
+  it.each([
+    ['mode=other', '/mode'],
+    ['wrong=1', "'wrong' not allowed"],
+    ['config.mode=standalone', '/config/mode'],
+    ['image.digest=latest', '/image/digest'],
+    ['mode=externalgrpc,secrets.serverTls=', '/secrets/serverTls'],
+  ])('refuses %s', (value, message) => {
+    const { status, stderr } = helm([value]);
+    expect(status).toBe(1);
+    expect(stderr).toContain(message);
+  });
+
+  it('passes helm lint, and is packed under the version of the program', () => {
+    const lint = run(helmProgram, ['lint', '--strict', '--kube-version', '1.36.2', CHART]);
+    expect(lint.stdout).toContain('0 chart(s) failed');
+    const { version } = JSON.parse(readRepoFile('package.json'));
+    const packed = run(helmProgram, ['package', CHART, '--destination', folder]);
+    expect(packed.stdout).toContain(`pvescaler-${version}.tgz`);
+  });
+});
+
+/** Values of keys that name a file below /run. */
+function readFileSettings(config: string): readonly string[] {
+  return [...config.matchAll(/: (\/run\/\S+)$/gm)].map(([, path = '']) => path);
+}
+
+function withoutLabels({ metadata, ...rest }: Manifest): string {
+  const { name, namespace } = metadata;
+  return JSON.stringify({ name, namespace, ...rest });
+}
+
+describe('the Kustomize base', () => {
+  it.each([
+    { components: [] },
+    { components: ['standalone'] },
+    { components: ['persistent-state', 'secret-ref'] },
+    { components: ['standalone', 'persistent-state', 'secret-ref'] },
+  ])('passes a server-side dry run with components $components', ({ components }) => {
+    const base = join(folder, 'base');
+    rmSync(base, { recursive: true, force: true });
+    cpSync(join(root, 'deploy'), base, { recursive: true });
+    const list = components.length === 0 ? '' : `components: [${components.join(', ')}]\n`;
+    writeFileSync(
+      join(base, 'kustomization.yaml'),
+      readRepoFile('deploy/kustomization.yaml') + list,
+    );
+    const { status, stdout, stderr } = run(kubectlProgram, ['kustomize', base]);
+    expect(`exit ${status} ${stderr}`).toBe('exit 0 ');
+    const manifests = parseManifests(stdout);
+    expect(dryRun(manifests)).toBe('');
+    const isStandalone = components.some((name) => name === 'standalone');
+    expect(/50051|pvescaler-server-tls/.test(stdout)).toBe(!isStandalone);
+    expect(find(manifests, 'ConfigMap')['data']['config.yaml']).toContain(
+      `mode: ${isStandalone ? 'standalone' : 'externalgrpc'}\n`,
+    );
+  });
+});
+
+describe('the sample workloads', () => {
+  it.each(['echoserver', 'batch-job', 'dedicated-pool'])('%s passes a dry run', (name) => {
+    expect(dryRun(readManifests(`deploy/samples/${name}.yaml`))).toBe('');
+  });
+});
