@@ -112,6 +112,21 @@ describe('scale-up', () => {
     ]);
   });
 
+  it('cancels a requested machine without a place when only pods wait that it cannot help', () => {
+    const refusal = { code: 'NO_HOST_FITS', message: 'host pve1: needs 8 GiB' };
+    const kinds = (waiting: ReturnType<typeof pods>) =>
+      decide(
+        anInput({
+          machines: [aScalingMachine({ phase: 'requested', placement: undefined, refusal })],
+          hosts: [aHost('pve1', ['workers'], { memoryBytes: GIB })],
+          pods: waiting,
+        }),
+      ).plan.steps.map(({ kind }) => kind);
+    expect(kinds(pods(1, { cpu: '100' }))).toEqual(['cancel']);
+    expect(kinds(pods(1))).toEqual([]);
+    expect(kinds([...pods(1), ...pods(1, { name: 'huge', cpu: '100' })])).toEqual([]);
+  });
+
   it('places pods on the machines that were requested for them before it packs the others', () => {
     const [a, b] = [
       aPod({ name: 'a', cpu: '3', memory: '1Gi' }),
