@@ -170,6 +170,21 @@ describe('scale-down', () => {
     ).toEqual(['w-3', 'w-3']);
   });
 
+  it('never moves a pod to a node that is removed next, although it is the fullest that fits', () => {
+    const kept = { annotations: { 'karpenter.sh/do-not-disrupt': 'true' } };
+    const { steps } = decide(
+      workers({
+        pods: [on('w-1', '500m'), on('w-2', '1'), on('w-3', '400m')],
+        machine: (id) => (id === 3 ? kept : {}),
+      }),
+    ).plan;
+    expect(
+      steps.flatMap((step) =>
+        step.kind === 'drain' ? step.moves.map(({ to }) => `${step.node} ${to}`) : [],
+      ),
+    ).toEqual(['w-1 w-3', 'w-2 w-3']);
+  });
+
   it('removes empty machines first, then the lowest utilization, then the fewest pods, then the youngest', () => {
     const order = (all: readonly Pod[]) =>
       drained(
@@ -262,6 +277,11 @@ describe('scale-down', () => {
   it('removes an empty machine with DaemonSet pods, however much they request', () => {
     const daemon = on('w-1', '3', { controller: 'DaemonSet' });
     expect(drained(decide(workers({ count: 1, pods: [daemon] })).plan)).toEqual(['w-1']);
+  });
+
+  it('removes an empty machine with DaemonSet pods before one that is used less', () => {
+    const pods = [on('w-1', '1', { controller: 'DaemonSet' }), on('w-2', '100m'), on('w-3', '3')];
+    expect(drained(decide(workers({ pods })).plan)).toEqual(['w-1', 'w-2']);
   });
 
   it('judges machines with GPUs by their GPUs', () => {
@@ -536,6 +556,7 @@ describe('eviction rules', () => {
 
   it('a pod of low priority does not block', () => {
     expect(drained(plan({ ...bare(), priority: -11 }))).toEqual(['w-1']);
+    expect(blockOf(plan({ ...bare(), priority: -10 }))).toBe('NotReplicated');
   });
 
   it('disruptions are counted over all removals of a plan, and over those in progress', () => {
