@@ -20,10 +20,11 @@ beforeEach(() => {
 });
 
 /** A pod of a ReplicaSet. Nodes have 2 CPUs. */
-function aPod(name: string, nodeName: string, cpuMilli: number, over: Partial<Pod> = {}): Pod {
+function aPod(name: string, nodeName: string, over: Partial<Pod> & { cpuMilli: number }): Pod {
+  const { cpuMilli, ...rest } = over;
   const requests = { ...NO_RESOURCES, cpuMilli, pods: 1 };
   const controller = { kind: 'ReplicaSet', name: 'web', uid: 'web' };
-  return aClusterPod({ name, nodeName, requests, held: requests, controller, ...over });
+  return aClusterPod({ name, nodeName, requests, held: requests, controller, ...rest });
 }
 
 interface CheckOptions {
@@ -40,49 +41,59 @@ function check(
   { drainingNodes = ['drained'], uid = 'uid-of-drained', listed }: CheckOptions = {},
 ) {
   for (const pod of pods) cluster.state.putPod(pod);
-  return drainCheck({
+  const checkDrain = drainCheck({
     observer: new ClusterObserver({ cluster, clock }),
     pools: [aWorkerPool({ name: 'workers' })],
     drainingNodes: () => drainingNodes,
     expendablePriority: -10,
-  })({
+  });
+  const draining = {
     machine: '00000000-0000-4000-8000-000000000001' as MachineId,
     pool: 'workers',
     node: { name: 'drained', uid },
     pods: listed ?? pods.filter(({ nodeName }) => nodeName === 'drained'),
-  });
+  };
+  return checkDrain(draining, undefined);
 }
 
 const NO_PLACE = { ok: false, reason: 'pod default/moved fits on no other node any more' };
 
 describe('the check of a drain', () => {
   it('allows it when the pods fit on another node', async () => {
-    expect(await check([aPod('moved', 'drained', 500)])).toEqual({ ok: true });
+    expect(await check([aPod('moved', 'drained', { cpuMilli: 500 })])).toEqual({ ok: true });
   });
 
   it('refuses it when the place of a pod was taken', async () => {
-    const pods = [aPod('moved', 'drained', 500), aPod('new', 'other', 1_800)];
+    const pods = [
+      aPod('moved', 'drained', { cpuMilli: 500 }),
+      aPod('new', 'other', { cpuMilli: 1_800 }),
+    ];
     expect(await check(pods)).toEqual(NO_PLACE);
   });
 
   it('refuses it when the other node is not Ready', async () => {
     cluster.state.putNode(aClusterNode({ name: 'other', ready: false }));
-    expect(await check([aPod('moved', 'drained', 500)])).toEqual(NO_PLACE);
+    expect(await check([aPod('moved', 'drained', { cpuMilli: 500 })])).toEqual(NO_PLACE);
   });
 
   it('refuses it when the other node is drained too', async () => {
     const drainingNodes = ['drained', 'other'];
-    expect(await check([aPod('moved', 'drained', 500)], { drainingNodes })).toEqual(NO_PLACE);
+    expect(await check([aPod('moved', 'drained', { cpuMilli: 500 })], { drainingNodes })).toEqual(
+      NO_PLACE,
+    );
   });
 
   it('refuses it when a pending pod needs the place', async () => {
-    const pods = [aPod('moved', 'drained', 1_500), aPod('waiting', '', 1_500)];
+    const pods = [
+      aPod('moved', 'drained', { cpuMilli: 1_500 }),
+      aPod('waiting', '', { cpuMilli: 1_500 }),
+    ];
     cluster.state.putNode(aClusterNode({ name: 'drained', unschedulable: true }));
     expect(await check(pods)).toEqual(NO_PLACE);
   });
 
   it('refuses it when a pod must not be evicted any more', async () => {
-    const pod = aPod('moved', 'drained', 100, { eviction: { doNotDisrupt: true } });
+    const pod = aPod('moved', 'drained', { cpuMilli: 100, eviction: { doNotDisrupt: true } });
     expect(await check([pod])).toEqual({
       ok: false,
       reason: 'pod default/moved has annotation karpenter.sh/do-not-disrupt',
@@ -97,7 +108,7 @@ describe('the check of a drain', () => {
   });
 
   it('waits for a view that has all pods of the node', async () => {
-    const listed = [aPod('late', 'drained', 100)];
+    const listed = [aPod('late', 'drained', { cpuMilli: 100 })];
     await expect(check([], { listed })).rejects.toThrow(/does not have pod default\/late yet/);
   });
 

@@ -146,7 +146,10 @@ describe('scale-up', () => {
 
   it('cancels a requested machine without a place when only pods wait that it cannot help', () => {
     const refusal = { code: 'NO_HOST_FITS', message: 'host pve1: needs 8 GiB' };
-    const kinds = (waiting: ReturnType<typeof pods>, pool: object = {}) =>
+    const kinds = (
+      waiting: ReturnType<typeof pods>,
+      pool: Readonly<Record<string, unknown>> = {},
+    ) =>
       decide(
         anInput({
           pools: [aScalingPool(pool)],
