@@ -155,6 +155,28 @@ describe('scale-down', () => {
     });
   });
 
+  it('keeps the space of pending pods for them after a machine was refused', () => {
+    const selecting = (name: string) => ({
+      nodeSelector: { 'kubernetes.io/hostname': name },
+      containers: [{ resources: { requests: { cpu: name === 'w-1' ? '100m' : '900m' } } }],
+    });
+    const input = workers({
+      nodes: [aWorkerNode('w-1', { unschedulable: true }), aWorkerNode('w-2'), aWorkerNode('w-3')],
+      pods: [
+        on('w-1', '100m', { spec: { nodeName: 'w-1', ...selecting('w-1') } }),
+        on('w-2', '3'),
+        on('w-3', '600m'),
+        aPod({ name: 'waiting', spec: selecting('w-2') }),
+      ],
+    });
+    const { plan, memory } = decide(input);
+    expect(plan.counts).toMatchObject({ fitExisting: 1, unneeded: 0 });
+    expect(memory.unneededSince).toEqual({});
+    expect(drained(plan)).toEqual([]);
+    expect(refusalOf(plan, 'w-1')).toMatchObject({ code: 'NodePodsFitNowhere' });
+    expect(refusalOf(plan, 'w-3')).toMatchObject({ code: 'NodePodsFitNowhere' });
+  });
+
   it('removes two machines only if the pods of both fit elsewhere', () => {
     const three = [on('w-1', '1'), on('w-2', '1'), on('w-3', '2500m')];
     expect(drained(decide(workers({ pods: three })).plan)).toHaveLength(1);

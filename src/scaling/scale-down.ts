@@ -65,6 +65,8 @@ class ScaleDownDecision {
   readonly #unusable: ReadonlySet<string>;
   /** Topology spread counts nodes that are being removed until they are deleted. */
   readonly #cluster: Snapshot;
+  /** How many nodes may get pods. Counted once: a snapshot must not be read during a simulation. */
+  readonly #usableNodes: number;
   readonly #budgets: RemainingBudgets;
   #nextAt: number | undefined;
 
@@ -79,6 +81,7 @@ class ScaleDownDecision {
       ...[...up.expected.map(({ node }) => node), ...leaving].map(({ name }) => name),
     ]);
     this.#cluster = leaving.length === 0 ? up.cluster : withNodes(up.cluster, leaving);
+    this.#usableNodes = this.#cluster.nodes.filter(({ name }) => !this.#unusable.has(name)).length;
     this.#budgets = new RemainingBudgets(input.disruptionBudgets);
   }
 
@@ -370,12 +373,11 @@ class ScaleDownDecision {
     const [first] = left.filter(isReal).toSorted(comparePods);
     if (first === undefined)
       return { code: 'NodeKeptAsHeadroom', reason: `node ${name} is kept as headroom of its pool` };
-    const { nodes } = this.#input.snapshot;
-    const checked = nodes.filter((one) => one.name !== name && !this.#unusable.has(one.name));
+    const nodes = this.#usableNodes - 1;
     return {
       code: 'NodePodsFitNowhere',
-      reason: `node ${name} is needed: pod ${podKey(first)}${others(left.length - 1)} would fit on none of ${formatCount(checked.length, 'other node')}, beside other removals and pending pods`,
-      facts: { pod: podKey(first), pods: left.length, nodes: checked.length },
+      reason: `node ${name} is needed: pod ${podKey(first)}${others(left.length - 1)} would fit on none of ${formatCount(nodes, 'other node')}, beside other removals and pending pods`,
+      facts: { pod: podKey(first), pods: left.length, nodes },
     };
   }
 
