@@ -437,28 +437,6 @@ describe('scale-down', () => {
     expect(plan.refusals.map(({ code }) => code)).toContain('NodeKeptAsHeadroom');
   });
 
-  it('keeps a machine whose pods may be scheduled to the node that is kept as headroom', () => {
-    const withNodes = (count: number) =>
-      decide(
-        workers({
-          count,
-          pool: { headroom: { machines: 1 } },
-          pods: [on('w-1', '1'), on('w-2', '2500m')],
-        }),
-      ).plan;
-    // The pod fits on w-2, but w-3 is empty: the scheduler prefers it.
-    expect(drained(withNodes(3))).toEqual([]);
-    expect(refusalOf(withNodes(3), 'w-1')).toMatchObject({
-      code: 'NodeKeptAsHeadroom',
-      reason:
-        'node w-1 is kept: its pods may be scheduled to node w-3, and then the headroom on 1 node would be lost',
-      facts: { headroom: 'w-3', nodes: 1 },
-    });
-    // Of two empty machines one may be removed, not w-1 at the same time.
-    expect(drained(withNodes(4))).toEqual(['w-4']);
-    expect(refusalOf(withNodes(4), 'w-1')).toMatchObject({ code: 'NodeKeptAsHeadroom' });
-  });
-
   it('moves no pods of low priority, and removes the machine', () => {
     const low = on('w-1', '1', { priority: -11 });
     const [step] = decide(workers({ count: 2, pods: [low, on('w-2', '3500m')] })).plan.steps;
