@@ -9,7 +9,7 @@ import { Session } from 'node:inspector/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { serveExternalGrpc } from '../src/externalgrpc/index.ts';
+import { CurrentSettings, serveExternalGrpc } from '../src/externalgrpc/index.ts';
 import { createFleet } from '../src/fleet/index.ts';
 import {
   aJoiningPool,
@@ -39,11 +39,14 @@ async function traceGrpcToReady(): Promise<void> {
   await onePass(site.fleet, site);
   const server = await serveExternalGrpc({
     fleet: site.fleet,
-    settings: {
-      pools: [aGroup(aJoiningPool())],
-      pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
-      gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
-    },
+    settings: new CurrentSettings(
+      {
+        pools: [aGroup(aJoiningPool())],
+        pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
+        gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
+      },
+      site.clock,
+    ),
     listen: { host: '127.0.0.1', port: 0 },
     tls: undefined,
     insecure: true,

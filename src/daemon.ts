@@ -3,6 +3,7 @@
 // that both are in one file of the bundle: the paths below are relative to it.
 import { readFile } from 'node:fs/promises';
 import { getAsset, isSea } from 'node:sea';
+import type { AutoscalerSettings } from './autoscaler/index.ts';
 import type { Config } from './config/index.ts';
 import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
 import type {
@@ -65,18 +66,24 @@ async function startStandalone(options: FrontEndOptions): Promise<RunningFrontEn
   const { config, store, cluster, setDrainCheck } = options;
   if (cluster === undefined) return undefined;
   const { startAutoscaler } = await import('./autoscaler/index.ts');
-  const { pools, intervals, guards, autoscaler, pricing, gpu } = config;
   const running = startAutoscaler({
     ...options,
+    ...autoscalerSettings(config),
     cluster,
     journal: store.journal,
-    pools,
-    settings: { ...autoscaler, guards, pricing, gpuLabel: gpu.label },
-    scanMs: intervals.scanMs,
     namespace: config.cluster.namespace,
   });
   setDrainCheck(running.checkDrain);
-  return running;
+  return {
+    ...running,
+    replaceConfig: (next) => running.replaceSettings(autoscalerSettings(next)),
+  };
+}
+
+function autoscalerSettings(config: Config): AutoscalerSettings {
+  const { pools, intervals, guards, autoscaler, pricing, gpu } = config;
+  const settings = { ...autoscaler, guards, pricing, gpuLabel: gpu.label };
+  return { pools, settings, scanMs: intervals.scanMs };
 }
 
 /** A single-file binary contains the program of the thread. */
@@ -90,8 +97,7 @@ async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEn
   const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
   const { listen, tls, insecure, expander } = config.grpc;
   const workerOptions: GrpcServerOptions = {
-    settings: { pools: config.pools, pricing: config.pricing, gpu: config.gpu },
-    poolLimits: fleet.poolLimits,
+    settings: grpcSettings(config),
     statePath: config.state.path,
     listen,
     tls,
@@ -116,6 +122,11 @@ async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEn
     description: `gRPC for the Cluster Autoscaler on port ${port}${insecure ? ' without TLS' : ''}${plugin}`,
     waitingFor: () => server.waitingFor(),
     failed,
+    replaceConfig: (next) => server.replaceSettings(grpcSettings(next)),
     close: () => server.close(),
   };
+}
+
+function grpcSettings({ pools, pricing, gpu }: Config): GrpcServerOptions['settings'] {
+  return { pools, pricing, gpu };
 }

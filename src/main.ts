@@ -20,6 +20,7 @@ import {
   abortOnSignals,
   ask,
   ignoreClosedPipes,
+  onHangUp,
   openHttpTransport,
   openSocket,
   PROCESS_NAME,
@@ -132,6 +133,7 @@ function createContext(): CliContext {
     clock: systemClock,
     random: systemRandom,
     signal: abortOnSignals(),
+    onHangUp,
     version: manifest.version,
     processName: PROCESS_NAME,
     adapters: {

@@ -128,7 +128,6 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
-    poolLimits: fleet.poolLimits,
     statePath: statePathIn(folder),
     listen: { host: '127.0.0.1', port: 0 },
     tls: undefined,

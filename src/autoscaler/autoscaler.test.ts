@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { PoolSettings } from '../fleet/index.ts';
 import { NO_RESOURCES } from '../model/resources.ts';
-import { aWorkerPool, type Process, TestSite } from './testing/test-site.ts';
+import { aWorkerPool, type Process, SETTINGS, TestSite } from './testing/test-site.ts';
 
 const MINUTE = 60;
 const LIMITS = aWorkerPool().limits;
@@ -329,4 +330,63 @@ describe('the circuit breaker', () => {
       await site.advance(MINUTE);
     }
   }
+});
+
+describe('settings that are replaced', () => {
+  const settings = SETTINGS;
+  const scanMs = 15_000;
+  /** In fleet and autoscaler, as `serve` does it. */
+  function replacePools(site: TestSite, { fleet, autoscaler }: Process, pools: PoolSettings[]) {
+    fleet.replaceSettings({
+      ...site.settings,
+      holder: 'a',
+      pools: Object.fromEntries(pools.map((pool) => [pool.name, pool])),
+    });
+    autoscaler.replaceSettings({ pools, settings, scanMs });
+  }
+
+  it('let pods that fitted no pool scale up one that was added', async () => {
+    const { site, process } = await aRunningSite();
+    const requests = { ...NO_RESOURCES, cpuMilli: 6_000, pods: 1 };
+    site.addPod('big', { requests, held: requests });
+    await site.advance(MINUTE);
+    expect(await requested(site)).toBe(0);
+    const size = { ...aWorkerPool().size, cpu: 8 };
+    const sizes = { kind: 'choice' as const, sizes: [{ name: undefined, ...size }] };
+    const large = aWorkerPool({ name: 'large', size, sizes });
+    replacePools(site, process, [aWorkerPool(), large]);
+    await site.advance(MINUTE);
+    expect((await site.machines()).map(({ pool }) => pool)).toEqual(['large']);
+  });
+
+  it('keep the machines of a pool that was removed, and request no more of them', async () => {
+    const { site, process } = await aRunningSite();
+    site.addPod('web');
+    await site.advance(MINUTE);
+    expect(await site.phases()).toEqual(['ready']);
+    replacePools(site, process, []);
+    site.deletePod('web');
+    for (let index = 0; index < 6; index += 1) site.addPod(`more-${index}`);
+    await site.advance(30 * MINUTE);
+    expect(await site.phases()).toEqual(['ready']);
+    expect(site.pending().length).toBeGreaterThan(0);
+    replacePools(site, process, [aWorkerPool()]);
+    await site.advance(2 * MINUTE);
+    expect(site.pending()).toEqual([]);
+  });
+
+  it('change the limits of a pool between two decisions, in both directions', async () => {
+    const { site, process } = await aRunningSite();
+    for (let index = 0; index < 8; index += 1) site.addPod(`web-${index}`);
+    const limited = (max: number) => [aWorkerPool({ limits: { ...LIMITS, max } })];
+    replacePools(site, process, limited(1));
+    await site.advance(2 * MINUTE);
+    expect(await site.phases()).toEqual(['ready']);
+    replacePools(site, process, limited(3));
+    await site.advance(2 * MINUTE);
+    expect(await site.phases()).toEqual(['ready', 'ready', 'ready']);
+    replacePools(site, process, limited(1));
+    await site.advance(2 * MINUTE);
+    expect(await site.phases()).toEqual(['ready', 'ready', 'ready']);
+  });
 });

@@ -35,7 +35,15 @@ import { regionStaleness } from './region-staleness.ts';
 import { scalingInput } from './scaling-input.ts';
 import { Stabilization } from './stabilization.ts';
 
-export interface AutoscalerOptions {
+/** What may change while the autoscaler runs. */
+export interface AutoscalerSettings {
+  readonly pools: readonly PoolConfig[];
+  readonly settings: ScalingSettings;
+  /** Interval between two decisions without a change. */
+  readonly scanMs: number;
+}
+
+export interface AutoscalerOptions extends AutoscalerSettings {
   readonly fleet: Fleet;
   readonly cluster: Cluster;
   readonly journal: Journal;
@@ -43,10 +51,6 @@ export interface AutoscalerOptions {
   readonly random: Random;
   readonly log: Log;
   readonly meters: Meters;
-  readonly pools: readonly PoolConfig[];
-  readonly settings: ScalingSettings;
-  /** Interval between two decisions without a change. */
-  readonly scanMs: number;
   /** Namespace of Events that are about neither a pod nor a Node. */
   readonly namespace: string;
 }
@@ -63,7 +67,12 @@ const AFTER_ERROR_MS = 5_000;
 const IDLE_MS = 1_000;
 
 export class Autoscaler {
-  readonly #options: AutoscalerOptions;
+  readonly #options: Omit<AutoscalerOptions, keyof AutoscalerSettings>;
+  /** Of the decision in progress, or of the last one. */
+  #current: AutoscalerSettings;
+  #next: AutoscalerSettings | undefined;
+  /** Aborted when new settings are there: ends the wait for the next decision. */
+  #replaced = new AbortController();
   readonly #observer: ClusterObserver;
   readonly #recorder: PlanRecorder;
   readonly #stabilization: Stabilization;
@@ -79,11 +88,26 @@ export class Autoscaler {
 
   constructor(options: AutoscalerOptions) {
     this.#options = options;
+    this.#current = options;
     this.#observer = new ClusterObserver(options);
     this.#durable = new DurableMemory(options);
     this.#recorder = new PlanRecorder(options);
-    const windows = options.pools.map(({ scaleUp }) => scaleUp.stabilizationWindowMs);
-    this.#stabilization = new Stabilization(windows.length === 0 ? 0 : Math.min(...windows));
+    this.#stabilization = new Stabilization(shortestWindowMs(options));
+  }
+
+  /** The decision in progress ends with the settings that it began with; the next one is made at once. */
+  replaceSettings(settings: AutoscalerSettings): void {
+    this.#next = settings;
+    this.#replaced.abort();
+  }
+
+  #takeSettings(): void {
+    if (this.#next === undefined) return;
+    this.#current = this.#next;
+    this.#next = undefined;
+    this.#replaced = new AbortController();
+    this.#stabilization.windowMs = shortestWindowMs(this.#current);
+    this.#decidedAt = Number.NEGATIVE_INFINITY;
   }
 
   /** As of the last decision of this process. */
@@ -98,11 +122,12 @@ export class Autoscaler {
 
   /** For drains that this autoscaler requested. */
   get checkDrain(): CheckDrain {
-    const { pools, settings } = this.#options;
     return drainCheck({
       observer: this.#observer,
-      pools,
-      expendablePriority: settings.expendablePriority,
+      settings: () => {
+        const { pools, settings } = this.#current;
+        return { pools, expendablePriority: settings.expendablePriority };
+      },
       drainingNodes: () => this.#drainingNodes(),
     });
   }
@@ -127,6 +152,7 @@ export class Autoscaler {
   /** Observes, and decides if it is time to. Returns the plan that was carried out. */
   async runOnce(signal?: AbortSignal): Promise<Plan | undefined> {
     const { fleet, clock } = this.#options;
+    this.#takeSettings();
     await fleet.view.refresh();
     const observation = await this.#observer.update();
     if (!observation.isFresh) {
@@ -158,7 +184,7 @@ export class Autoscaler {
     // New pods are decided about together.
     if (dueAt !== undefined) return now >= dueAt;
     if (this.#nextAt !== undefined && now >= this.#nextAt) return true;
-    return now - this.#decidedAt >= this.#options.scanMs || now < this.#decidedAt;
+    return now - this.#decidedAt >= this.#current.scanMs || now < this.#decidedAt;
   }
 
   async #decideAndAct(
@@ -183,7 +209,7 @@ export class Autoscaler {
     await this.#act(plan, { lease, signal, uids });
     await this.#durable.save(
       this.#memory,
-      this.#options.pools.map(({ name }) => name),
+      this.#current.pools.map(({ name }) => name),
     );
     await this.#recorder.recordRefusals(plan, uids);
     const outcome = plan.steps.length === 0 ? 'no-change' : 'change';
@@ -199,7 +225,8 @@ export class Autoscaler {
   }
 
   #input(observed: Observed): ScalingInput {
-    const { fleet, clock, pools, settings, random } = this.#options;
+    const { fleet, clock, random } = this.#options;
+    const { pools, settings } = this.#current;
     const now = clock.now();
     return scalingInput({
       observed,
@@ -281,20 +308,20 @@ export class Autoscaler {
   }
 
   #drainingNodes(): readonly string[] {
-    const { fleet, pools } = this.#options;
-    return pools
+    const { fleet } = this.#options;
+    return this.#current.pools
       .flatMap(({ name }) => fleet.view.index.drainingOf(name))
       .flatMap(({ nodeName }) => nodeName ?? []);
   }
 
-  /** Until the cluster changes, the next decision is due, or the scan interval is over. */
+  /** Until the cluster or the settings change, the next decision is due, or the scan interval is over. */
   async #waitForNext(signal: AbortSignal): Promise<void> {
-    const { cluster, clock, scanMs } = this.#options;
+    const { cluster, clock } = this.#options;
     const now = clock.now();
     const dueAt = Math.min(
       this.#stabilization.dueAt ?? Number.POSITIVE_INFINITY,
       this.#nextAt ?? Number.POSITIVE_INFINITY,
-      this.#decidedAt + scanMs,
+      this.#decidedAt + this.#current.scanMs,
     );
     const waitMs = dueAt <= now ? IDLE_MS : dueAt - now;
     const done = new AbortController();
@@ -303,12 +330,26 @@ export class Autoscaler {
       await Promise.race([
         clock.sleep(waitMs, { signal: either }),
         cluster.waitForChange({ afterRevision: this.#observer.revision, signal: either }),
+        aborted(this.#replaced.signal, done.signal),
       ]);
       await clock.sleep(COALESCE_MS, { signal });
     } finally {
       done.abort();
     }
   }
+}
+
+/** Resolves when `signal` aborts; `stop` only ends the wait. */
+function aborted(signal: AbortSignal, stop: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  signal.addEventListener('abort', () => resolve(), { once: true, signal: stop });
+  return promise;
+}
+
+function shortestWindowMs({ pools }: AutoscalerSettings): number {
+  const windows = pools.map(({ scaleUp }) => scaleUp.stabilizationWindowMs);
+  return windows.length === 0 ? 0 : Math.min(...windows);
 }
 
 function uidsOf({ nodes, pending }: Observed): Uids {

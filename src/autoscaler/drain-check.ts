@@ -10,24 +10,32 @@ import type { ClusterObserver, Observed } from './observation.ts';
 
 export interface DrainCheckSources {
   readonly observer: ClusterObserver;
-  readonly pools: readonly PoolConfig[];
+  /** Those that apply now. */
+  readonly settings: () => DrainCheckSettings;
   /** Names of all Nodes that are being drained. */
   readonly drainingNodes: () => readonly string[];
+}
+
+interface DrainCheckSettings {
+  readonly pools: readonly PoolConfig[];
   readonly expendablePriority: number;
 }
+
+interface CheckOptions extends DrainCheckSettings, Pick<DrainCheckSources, 'drainingNodes'> {}
 
 export function drainCheck(sources: DrainCheckSources): CheckDrain {
   return async (draining) => {
     const observation = await sources.observer.update();
     if (!observation.isFresh) throw notChecked(draining, observation.reason);
-    return checkAgainst(observation.observed, draining, sources);
+    const { settings, drainingNodes } = sources;
+    return checkAgainst(observation.observed, draining, { ...settings(), drainingNodes });
   };
 }
 
 function checkAgainst(
   observed: Observed,
   draining: DrainingNode,
-  sources: DrainCheckSources,
+  sources: CheckOptions,
 ): DrainCheck {
   const { snapshot, nodes } = observed;
   const { node, pods } = draining;
@@ -46,7 +54,7 @@ function checkAgainst(
 function checkRules(
   { disruptionBudgets }: Observed,
   { pool, pods }: DrainingNode,
-  { pools, expendablePriority }: DrainCheckSources,
+  { pools, expendablePriority }: CheckOptions,
 ): DrainCheck | undefined {
   const config = pools.find(({ name }) => name === pool);
   if (config === undefined) return undefined;
@@ -63,7 +71,7 @@ function checkRules(
 function checkPlaces(
   observed: Observed,
   { node }: DrainingNode,
-  { drainingNodes, expendablePriority: expendableBelow }: DrainCheckSources,
+  { drainingNodes, expendablePriority: expendableBelow }: CheckOptions,
 ): DrainCheck {
   const drained = drainingNodes().filter((name) => observed.nodes.has(name));
   const unready = [...observed.nodes.values()].filter(({ ready }) => !ready);

@@ -2,10 +2,10 @@
 // The standalone front end: watches pods, decides which machines are needed, requests and drains them, and says why.
 // Start reading at autoscaler.ts.
 import type { CheckDrain } from '../fleet/index.ts';
-import { Autoscaler, type AutoscalerOptions } from './autoscaler.ts';
+import { Autoscaler, type AutoscalerOptions, type AutoscalerSettings } from './autoscaler.ts';
 import type { AutoscalerStatus } from './autoscaler-status.ts';
 
-export { Autoscaler, type AutoscalerOptions } from './autoscaler.ts';
+export { Autoscaler, type AutoscalerOptions, type AutoscalerSettings } from './autoscaler.ts';
 export { ClusterObserver } from './observation.ts';
 export { type PlannedOnce, type PlanOnceOptions, planOnce } from './plan-once.ts';
 export { scalingInput } from './scaling-input.ts';
@@ -17,6 +17,8 @@ interface RunningAutoscaler {
   readonly failed: Promise<never>;
   readonly checkDrain: CheckDrain;
   scaling(): AutoscalerStatus;
+  /** They apply from the next decision on. */
+  replaceSettings(settings: AutoscalerSettings): void;
   /** Waits for the decision in progress. */
   close(): Promise<void>;
 }
@@ -34,6 +36,7 @@ export function startAutoscaler({
     failed: new Promise<never>(() => undefined),
     checkDrain: autoscaler.checkDrain,
     scaling: () => autoscaler.status,
+    replaceSettings: (settings) => autoscaler.replaceSettings(settings),
     close: async () => {
       stop.abort();
       await running;

@@ -6,13 +6,14 @@ import type { Pod } from '../model/pod.ts';
 const MAX_WINDOWS = 3;
 
 export class Stabilization {
-  readonly #windowMs: number;
+  /** How long the set must not have grown. */
+  windowMs: number;
   #known = new Set<string>();
   /** Wall clock of the first and the last new pod since the last decision. */
   #arrivals: { readonly first: number; readonly last: number } | undefined;
 
   constructor(windowMs: number) {
-    this.#windowMs = windowMs;
+    this.windowMs = windowMs;
   }
 
   observe(pending: readonly Pod[], now: number): void {
@@ -26,7 +27,7 @@ export class Stabilization {
   get dueAt(): number | undefined {
     if (this.#arrivals === undefined) return undefined;
     const { first, last } = this.#arrivals;
-    return Math.min(last + this.#windowMs, first + MAX_WINDOWS * this.#windowMs);
+    return Math.min(last + this.windowMs, first + MAX_WINDOWS * this.windowMs);
   }
 
   /** The pods that are pending now have been decided about. */

@@ -51,11 +51,17 @@ export function withConfigOptions(command: Command): Command {
   return command;
 }
 
-/** Precedence: flag, environment variable, file, default. `file` is the config file given as an argument. */
+interface ReadConfigOptions {
+  /** The config file given as an argument. */
+  readonly file?: string | undefined;
+  readonly readFile?: (path: string) => Promise<string | undefined>;
+}
+
+/** Precedence: flag, environment variable, file, default. */
 export async function readConfigFor(
   context: CliContext,
   options: ConfigOptions,
-  file?: string,
+  { file, readFile = (path) => context.files.read(path) }: ReadConfigOptions = {},
 ): Promise<LoadResult> {
   const { readConfig } = await import('../config/index.ts');
   return readConfig({
@@ -69,7 +75,7 @@ export async function readConfigFor(
       const [flag = ''] = flags.split(' ');
       return value === undefined ? [] : [{ flag, value }];
     }),
-    readFile: (path) => context.files.read(path),
+    readFile,
   });
 }
 

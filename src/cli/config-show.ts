@@ -18,7 +18,7 @@ export function addConfigShow(parent: Command, host: CommandHost): void {
   withConfigOptions(withOutputOption(command, 'yaml')).action(
     async (file: string | undefined, options: ConfigOptions & OutputOptions) => {
       const { context } = host;
-      const result = await readConfigFor(context, options, file);
+      const result = await readConfigFor(context, options, { file });
       if (!result.ok) return reportConfigErrors(host, result.problems);
       const { describeOrigin, renderConfigJson, renderConfigYaml, renderProblems } = await import(
         '../config/index.ts'

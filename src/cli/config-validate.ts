@@ -37,7 +37,7 @@ async function validate(
   file: string | undefined,
 ): Promise<void> {
   const { context } = host;
-  const result = await readConfigFor(context, options, file);
+  const result = await readConfigFor(context, options, { file });
   if (options.output !== 'table') {
     const planned = result.ok ? result.planned : [];
     const online =

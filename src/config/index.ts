@@ -28,13 +28,14 @@ export {
   type LoadResult,
   loadConfig,
 } from './load/load-config.ts';
-export { type ReadInput, readConfig } from './load/read-config.ts';
+export { locateConfig, type ReadInput, readConfig } from './load/read-config.ts';
 export type { FlagValue } from './overrides/apply-overrides.ts';
 export { describeOrigin, type ValueOrigin } from './overrides/origin.ts';
 export { describePlannedKey, type PlannedKey } from './planned-keys.ts';
 export { type Problem, renderProblems, type Severity } from './problem.ts';
 export { renderJsonSchema } from './reference/json-schema.ts';
 export { renderConfigReference } from './reference/markdown.ts';
+export { type ConfigChanges, compareConfigs } from './restart-keys.ts';
 export {
   type ResolvedSecret,
   resolveSecret,

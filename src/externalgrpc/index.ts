@@ -9,4 +9,4 @@ export {
   serveExternalGrpc,
 } from './serve.ts';
 export type { ReadText } from './server/certificates.ts';
-export type { ExternalGrpcSettings } from './settings.ts';
+export { CurrentSettings, type ExternalGrpcSettings } from './settings.ts';

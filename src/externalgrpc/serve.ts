@@ -123,9 +123,13 @@ function listenExpander(
     security: { kind: 'tls', paths: { certPath, keyPath }, allow: undefined },
     maxConcurrentCalls: MAX_CONCURRENT_EXPANDER_CALLS,
     intercept: instrumentCalls(options, () => undefined),
-    services: withReflection(new Services().add(Expander, createExpanderService(provider.groups)), [
-      Expander,
-    ]),
+    services: withReflection(
+      new Services().add(
+        Expander,
+        createExpanderService(() => provider.groups),
+      ),
+      [Expander],
+    ),
   });
 }
 
@@ -170,7 +174,7 @@ function readSecurity({ tls, insecure, warn, listen: address }: ExternalGrpcOpti
  * would show a state that another process may have changed since.
  */
 function missingPrerequisites({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
-  const regions = new Set(settings.pools.flatMap((group) => group.regions));
+  const regions = new Set(settings.value.pools.flatMap((group) => group.regions));
   const unread = [...regions].filter((region) => !fleet.forecast.isComplete(region));
   return [
     ...(fleet.view.isLoaded ? [] : ['the records to load']),
@@ -195,7 +199,7 @@ async function refreshView(options: ExternalGrpcOptions, signal: AbortSignal): P
 
 /** One warning per pool whose joined nodes offer other resources than the config promises. */
 function capacityDifferences({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
-  return settings.pools.flatMap(nodeGroupsOf<PoolConfig>).flatMap(({ pool }) => {
+  return settings.value.pools.flatMap(nodeGroupsOf<PoolConfig>).flatMap(({ pool }) => {
     const learned = fleet.view.pools.get(pool.name)?.allocatable[sizeKey(pool.size)];
     return (learned === undefined ? undefined : describeDifference(pool, learned)) ?? [];
   });

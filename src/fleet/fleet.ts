@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
 import type { PoolPause, PoolScaling, PoolState } from '../model/pool.ts';
-import type { PoolLimits } from '../pools/index.ts';
-import { LostLeadership } from '../ports/errors.ts';
+import { Bug, LostLeadership } from '../ports/errors.ts';
 import type { RegionView } from '../ports/hypervisor.ts';
 import {
   CapacityForecast,
@@ -11,6 +10,7 @@ import {
 } from './capacity/capacity-forecast.ts';
 import { isBefore } from './context/driver-lease.ts';
 import type { FleetOptions } from './context/options.ts';
+import type { FleetSettings } from './context/settings.ts';
 import { CallsInProgress } from './driver/calls-in-progress.ts';
 import type { PassReport } from './driver/reconcile-pass.ts';
 import { Reconciler } from './driver/reconciler.ts';
@@ -30,8 +30,11 @@ import { readMemberHealth } from './requests/member-health.ts';
 import { type FleetStatus, readStatus, type StatusOptions } from './requests/status.ts';
 
 export interface Fleet extends FleetClient {
-  /** For FleetClients in other threads, which must apply the same limits. */
-  readonly poolLimits: Readonly<Record<string, PoolLimits>>;
+  /**
+   * Replaces the settings as a whole. Requests are judged by them at once; a pass in progress and the machines being
+   * reconciled end with those they began with. Regions, holder and cluster must be the same.
+   */
+  replaceSettings(next: FleetSettings): void;
   /** What the last passes of this process read. */
   readonly forecast: ForecastReader & Pick<CapacityForecast, 'report' | 'onChange'>;
   /** What the hosts had left in the last pass of this process; undefined when it does not drive. */
@@ -62,9 +65,11 @@ export interface Fleet extends FleetClient {
 }
 
 export function createFleet(options: FleetOptions): Fleet {
-  const { store, settings, clock } = options;
-  const { pools } = settings;
-  const cache = new RecordCache(store, (pool) => pools[pool]?.memoryOverheadBytes ?? 0);
+  const { store, clock } = options;
+  let { settings } = options;
+  /** For work that begins now. */
+  const current = (): FleetOptions => ({ ...options, settings });
+  const cache = new RecordCache(store, (pool) => settings.pools[pool]?.memoryOverheadBytes ?? 0);
   const forecast = new CapacityForecast();
   const calls = new CallsInProgress(clock);
   const hypervisors = new Map(
@@ -73,32 +78,35 @@ export function createFleet(options: FleetOptions): Fleet {
       calls.observe(hypervisor, `region ${region}`),
     ]),
   );
-  const engine = { ...options, hypervisors, calls, cache, forecast };
+  const engine = { ...options, settings: () => settings, hypervisors, calls, cache, forecast };
   const errors: unknown[] = [];
   const reconciler = new Reconciler(engine, { onError: (error) => errors.push(error) });
   return {
     ...createFleetClient(
-      { ...options, pools, readHealth: (signal) => readMemberHealth(options, signal) },
+      {
+        ...options,
+        pools: () => settings.pools,
+        readHealth: (signal) => readMemberHealth(options, signal),
+      },
       cache,
     ),
-    poolLimits: Object.fromEntries(
-      Object.values(pools).map(({ name, limits, size, nodeGroups }) => [
-        name,
-        { name, limits, size, nodeGroups },
-      ]),
-    ),
+    replaceSettings: (next) => {
+      requireSameIdentity(settings, next);
+      settings = next;
+      cache.usage.updateReservations();
+    },
     forecast,
     capacity: () => forecast.capacity,
     regionViews: () => forecast.views,
-    readCapacity: () => readCapacity(options, cache),
+    readCapacity: () => readCapacity(current(), cache),
     driverLease: () => forecast.driverLease,
     pausePool: (pool, pause) => changePool(cache, pool, { pause }, forecast.driverLease),
     rememberScaling: (pool, scaling) => changePool(cache, pool, { scaling }, forecast.driverLease),
-    status: (statusOptions) => readStatus(options, cache, statusOptions),
-    orphans: () => listOrphans(options, cache),
-    planVmDecision: (request) => planVmDecision(options, cache, request),
-    planVms: (request) => planVms(options, cache, request),
-    requestVmDecision: (decision) => requestVmDecision(options, cache, decision),
+    status: (statusOptions) => readStatus(current(), cache, statusOptions),
+    orphans: () => listOrphans(current(), cache),
+    planVmDecision: (request) => planVmDecision(current(), cache, request),
+    planVms: (request) => planVms(current(), cache, request),
+    requestVmDecision: (decision) => requestVmDecision(current(), cache, decision),
     reconcileOnce: async (lease, { signal } = {}) => {
       // A wall clock that is set back must not prolong the lease.
       const monotonic = clock.monotonic() + lease.expiresAt - clock.now();
@@ -111,6 +119,14 @@ export function createFleet(options: FleetOptions): Fleet {
     },
     runDriver: (driver) => runDriver({ ...engine, minimumDelay: driver.minimumDelay }, driver),
   };
+}
+
+/** Connections, markers on VMs and leases were made with these. */
+function requireSameIdentity(before: FleetSettings, after: FleetSettings): void {
+  const identityOf = ({ cluster, clusterName, holder, namespace, regions }: FleetSettings) =>
+    JSON.stringify([cluster, clusterName, holder, namespace, Object.keys(regions).toSorted()]);
+  if (identityOf(before) !== identityOf(after))
+    throw new Bug('BUG', 'settings of another cluster, process or list of regions');
 }
 
 // oxlint-disable-next-line max-params -- the records, the pool, its change, and the right to make it

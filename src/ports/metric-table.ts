@@ -34,6 +34,21 @@ export const METRICS = {
     labels: [],
     help: '1 while this process is the driver of the fleet, otherwise 0.',
   }),
+  pvescaler_config_reloads_total: metric({
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Readings of a changed config file, and those that a SIGHUP requested, by outcome: `applied`; `unchanged` when no setting differs; `invalid`; `restart` when a key has changed that needs a restart; `failed` when something that the config refers to could not be read.',
+  }),
+  pvescaler_config_last_reload_successful: metric({
+    type: 'gauge',
+    labels: [],
+    help: '1 while the settings in use are those of the config file, 0 while its last reading was refused.',
+  }),
+  pvescaler_config_last_reload_success_timestamp_seconds: metric({
+    type: 'gauge',
+    labels: [],
+    help: 'When settings of the config file were last applied, in seconds since 1970; at first the start of the process.',
+  }),
   pvescaler_reconciles_total: metric({
     type: 'counter',
     labels: ['outcome'],

@@ -43,4 +43,6 @@ export interface ServeContext extends SetupContext {
   readonly version: string;
   /** Aborted by the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
+  /** Calls the listener on each SIGHUP, which then does not end the process. */
+  readonly onHangUp: (listener: () => void) => void;
 }

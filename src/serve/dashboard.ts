@@ -12,7 +12,8 @@ import type { RunningFrontEnd } from './front-end.ts';
 import { History } from './history.ts';
 
 export interface DashboardOptions {
-  readonly config: Config;
+  /** The one in use. */
+  readonly config: () => Config;
   readonly version: string;
   readonly clock: Clock;
   /** Undefined until the fleet is open. */
@@ -44,7 +45,7 @@ export class Dashboard {
       store.journal.read({ limit: JOURNAL_ENTRIES }),
     ]);
     return dashboardState({
-      config,
+      config: config(),
       version,
       now: clock.now(),
       isDriver: fleet.driverLease() !== undefined,
@@ -72,7 +73,7 @@ export class Dashboard {
     if (fleet === undefined) return;
     const { machines } = await fleet.status();
     const at = clock.now();
-    this.#history.addCost(pricesOf(config, machines), at);
+    this.#history.addCost(pricesOf(config(), machines), at);
     const ready = machines.filter(({ phase }) => phase === 'ready').length;
     const { pending, nodes, requested, allocatable } = frontEnd()?.scaling?.() ?? {
       ...NOT_OBSERVED,
@@ -135,7 +136,7 @@ export class Dashboard {
   }
 
   #requirePool(pool: string): OpenFleet {
-    if (!this.#options.config.pools.some(({ name }) => name === pool)) {
+    if (!this.#options.config().pools.some(({ name }) => name === pool)) {
       throw new NotFound('POOL_NOT_FOUND', `the config has no pool ${pool}`);
     }
     return this.#requireOpen();

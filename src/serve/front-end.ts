@@ -10,6 +10,7 @@ import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
 
 export interface FrontEndOptions {
+  /** At the start; `replaceConfig` brings later ones. */
   readonly config: Config;
   readonly fleet: Fleet;
   readonly store: Store;
@@ -78,6 +79,8 @@ export interface RunningFrontEnd {
   readonly failed: Promise<never>;
   /** Absent for a front end that decides nothing about pods. */
   scaling?(): ScalingStatus;
+  /** Settings that differ apply between two passes, decisions or loops. What needs a restart is the same. */
+  replaceConfig(config: Config): void;
   /** Finishes requests in progress, within its own time limit. */
   close(): Promise<void>;
 }

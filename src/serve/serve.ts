@@ -9,14 +9,11 @@ import {
   Unreachable,
   UnsupportedVersion,
 } from '../ports/errors.ts';
-import {
-  findMissingAccess,
-  needsCluster,
-  type OpenFleet,
-  openFleet,
-  type Telemetry,
-} from '../setup/index.ts';
+import { needsCluster, type OpenFleet, openFleet } from '../setup/index.ts';
+import { createReloader, warnAboutMissingAccess } from './apply-config.ts';
+import { type ConfigSource, ConfigWatcher } from './config-watcher.ts';
 import type { ServeContext } from './context.ts';
+import type { Daemon } from './daemon.ts';
 import { Dashboard } from './dashboard.ts';
 import type { RunningFrontEnd } from './front-end.ts';
 import { setGauges } from './gauges.ts';
@@ -27,25 +24,17 @@ import { Watchdog } from './watchdog.ts';
 const SHUTDOWN_GRACE_MS = 20_000;
 const OPEN_RETRY_MS = 5_000;
 
-interface Daemon {
-  readonly context: ServeContext;
+export interface ServedConfig {
   readonly loaded: LoadedConfig;
-  readonly telemetry: Telemetry;
-  readonly watchdog: Watchdog;
-  /** Undefined without a Cluster Autoscaler. */
-  readonly minimumDelay: MinimumDelay | undefined;
-  /** Undefined until it is open. */
-  open: OpenFleet | undefined;
-  /** Undefined until it has started. */
-  frontEnd: RunningFrontEnd | undefined;
-  /** Undefined until the front end has started. */
-  checkDrain: CheckDrain | undefined;
+  /** Of the file; undefined without one. */
+  readonly text: string | undefined;
+  readonly source: ConfigSource;
 }
 
 /** Runs until the context's signal aborts, or until the fleet or the front end fails; that error is logged and returned. */
 export async function serve(
   context: ServeContext,
-  loaded: LoadedConfig,
+  { loaded, text, source }: ServedConfig,
 ): Promise<PvescalerError | undefined> {
   const { config } = loaded;
   const telemetry = await context.adapters.openTelemetry(config.log);
@@ -53,15 +42,27 @@ export async function serve(
   const watchdog = new Watchdog({ clock: context.clock, log, meters });
   expectReads(Object.keys(config.regions), needsCluster(config), watchdog);
   const minimumDelay = config.mode === 'externalgrpc' ? new MinimumDelay(context.clock) : undefined;
+  const watcher = new ConfigWatcher(
+    {
+      clock: context.clock,
+      readText: () => source.readText(),
+      reload: async (...changed) => (await daemon.reloader?.reload(...changed)) ?? 'done',
+    },
+    text,
+  );
+  context.onHangUp(() => watcher.request());
   const daemon: Daemon = {
     context,
     loaded,
+    source,
+    watcher,
     telemetry,
     watchdog,
     minimumDelay,
     open: undefined,
     frontEnd: undefined,
     checkDrain: undefined,
+    reloader: undefined,
   };
   try {
     await runDaemon(daemon);
@@ -107,12 +108,11 @@ async function runDaemon(daemon: Daemon): Promise<void> {
 /** Nothing depends on the dashboard: the daemon continues when its address is in use. */
 async function startDashboard(daemon: Daemon, signal: AbortSignal) {
   const { context, loaded, telemetry, watchdog } = daemon;
-  const { config } = loaded;
-  const { dashboard: listen, dashboardTokenFile, dashboardHosts } = config.http;
+  const { dashboard: listen, dashboardTokenFile, dashboardHosts } = loaded.config.http;
   if (listen === undefined) return undefined;
   const { clock, version } = context;
   const dashboard = new Dashboard({
-    config,
+    config: () => daemon.loaded.config,
     version,
     clock,
     open: () => daemon.open,
@@ -174,28 +174,22 @@ async function runOpenFleet(daemon: Daemon, open: OpenFleet): Promise<void> {
   const { context, watchdog } = daemon;
   const { clock } = context;
   daemon.open = open;
-  if (open.cluster === undefined) watchdog.markRead('Kubernetes');
   warnAboutMissingAccess(daemon, open);
-  const stopSync = new AbortController();
-  const syncing = waitForSync(open, { clock, watchdog, signal: stopSync.signal });
+  const stop = new AbortController();
+  const syncing = waitForSync(open, { clock, watchdog, signal: stop.signal });
+  let watching: Promise<void> | undefined;
   let frontEnd: RunningFrontEnd | undefined;
   try {
     frontEnd = await startFrontEnd(daemon, open);
     daemon.frontEnd = frontEnd;
     watchdog.frontEndWaitsFor = () => frontEnd?.waitingFor() ?? [];
+    daemon.reloader = createReloader(daemon, open);
+    watching = daemon.watcher.run(stop.signal);
     await driveUntilStopped(daemon, open, frontEnd?.failed);
   } finally {
     daemon.frontEnd = undefined;
-    stopSync.abort();
-    await Promise.all([syncing, frontEnd?.close()]);
-  }
-}
-
-function warnAboutMissingAccess({ telemetry, watchdog }: Daemon, open: OpenFleet): void {
-  for (const { pool, message, blocksCreation } of findMissingAccess(open)) {
-    if (blocksCreation) watchdog.expectRead('Kubernetes', message);
-    watchdog.setLimitation(pool, message);
-    telemetry.log.warn(message);
+    stop.abort();
+    await Promise.all([syncing, watching, frontEnd?.close()]);
   }
 }
 
@@ -292,8 +286,8 @@ async function driveFleet(
 }
 
 async function startHealthServer(daemon: Daemon) {
-  const { context, loaded, telemetry, watchdog } = daemon;
-  const { health, metrics } = loaded.config.http;
+  const { context, telemetry, watchdog } = daemon;
+  const { health, metrics } = daemon.loaded.config.http;
   if (health === undefined) return undefined;
   const { meters } = telemetry;
   meters.set('pvescaler_build_info', [{ labels: { version: context.version }, value: 1 }]);
@@ -303,7 +297,7 @@ async function startHealthServer(daemon: Daemon) {
     const { lastPass, leadingSince } = watchdog;
     if (status !== undefined) {
       const hasCluster = daemon.open?.cluster !== undefined;
-      const names = Object.keys(loaded.config.regions);
+      const names = Object.keys(daemon.loaded.config.regions);
       const capacity = daemon.open?.fleet.capacity();
       setGauges(meters, {
         status,

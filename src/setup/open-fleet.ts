@@ -15,7 +15,10 @@ import { readJoinSettings } from './join-settings.ts';
 export interface OpenFleet {
   readonly fleet: Fleet;
   readonly store: Store;
+  /** With which it was opened. */
   readonly config: Config;
+  /** Reads what another config refers to, for `fleet.replaceSettings`. What needs a restart must be the same in it. */
+  readSettings(config: Config): Promise<FleetSettings>;
   readonly hypervisors: ReadonlyMap<string, Hypervisor>;
   /** Undefined without access to Kubernetes, and with access 'read'. */
   readonly cluster: Cluster | undefined;
@@ -82,26 +85,29 @@ async function open(
   const connected = isDriving
     ? await connectCluster(context, config, { ...opening, driverRegistry })
     : undefined;
-  const settings = await resolveSettings(context, config, {
-    store,
-    isDriving,
-    connected,
-    warn: opening.warn,
-    checksTokens: opening.checksTokens,
-  });
+  const identity = {
+    cluster: await resolveClusterId(context, config, { store, cluster: connected?.cluster }),
+    holder: `${context.processName}/${context.random.uuid().slice(0, 8)}`,
+  };
+  const readSettings = async (next: Config) => {
+    const { warn, checksTokens } = opening;
+    const input = { identity, isDriving, connected, warn, checksTokens };
+    const settings = await resolveSettings(context, next, input);
+    return opening.adjust?.(settings) ?? settings;
+  };
   const fleet = createFleet({
     store,
     hypervisors,
     cluster: connected?.cluster,
     clock,
     random,
-    settings: opening.adjust?.(settings) ?? settings,
+    settings: await readSettings(config),
     driverRegistry,
     checkDrain: opening.checkDrain,
     onBug: (error, subject) =>
       opening.telemetry?.log.error('unexpected error; please report it', { subject, error }),
   });
-  return { fleet, store, config, hypervisors, cluster: connected?.cluster };
+  return { fleet, store, config, hypervisors, cluster: connected?.cluster, readSettings };
 }
 
 interface Connecting extends OpeningFleet {
@@ -179,7 +185,8 @@ function shouldConnectKubernetes(
 }
 
 interface SettingsInput {
-  readonly store: Store;
+  /** The same in all settings of the process. */
+  readonly identity: Pick<FleetSettings, 'cluster' | 'holder'>;
   readonly isDriving: boolean;
   readonly connected: ConnectedCluster | undefined;
   readonly warn: (warning: string) => void;
@@ -189,13 +196,12 @@ interface SettingsInput {
 async function resolveSettings(
   context: SetupContext,
   config: Config,
-  { store, isDriving, connected, warn, checksTokens = true }: SettingsInput,
+  { identity, isDriving, connected, warn, checksTokens = true }: SettingsInput,
 ): Promise<FleetSettings> {
   const keys = isDriving ? config.ssh.publicKeyPaths : [];
   const files = await Promise.all(keys.map((path) => context.files.read(path)));
   return fleetSettings(config, {
-    cluster: await resolveClusterId(context, config, { store, cluster: connected?.cluster }),
-    holder: `${context.processName}/${context.random.uuid().slice(0, 8)}`,
+    ...identity,
     readChecksum: imageChecksums(context, config),
     publicKeys: files.flatMap((text) => (text === undefined ? [] : [text.trim()])),
     joins: isDriving

@@ -10,7 +10,7 @@ export { fencedTransport } from './fenced-transport.ts';
 export { systemFiles } from './files.ts';
 export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-transport.ts';
 export { openSocket } from './open-socket.ts';
-export { abortOnSignals, ignoreClosedPipes, PROCESS_NAME } from './process.ts';
+export { abortOnSignals, ignoreClosedPipes, onHangUp, PROCESS_NAME } from './process.ts';
 export { systemRandom } from './random.ts';
 export { runProgram } from './run-program.ts';
 export { ask, runInteractive, terminalQuestion } from './terminal.ts';

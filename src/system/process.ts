@@ -18,6 +18,11 @@ export function abortOnSignals(): AbortSignal {
   return abort.signal;
 }
 
+/** Without a listener, SIGHUP ends the process. */
+export function onHangUp(listener: () => void): void {
+  process.on('SIGHUP', listener);
+}
+
 /** `pvescaler config schema | head` closes the output early. That is no error, and must not change the exit code. */
 export function ignoreClosedPipes(): void {
   for (const stream of [process.stdout, process.stderr]) {

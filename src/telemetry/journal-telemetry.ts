@@ -21,6 +21,7 @@ const LEVELS: Readonly<Record<JournalKind, Level>> = {
 const LEVELS_BY_REASON: Readonly<Record<string, Level>> = {
   LostMachinesHeld: 'error',
   RegionRefused: 'error',
+  ConfigRefused: 'error',
   ViewStale: 'warn',
   MachineLost: 'warn',
   HOSTS_BUSY: 'info',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a connection: pings, idle time, GOAWAY and reconnecting.
 import { describe, expect, it } from 'vitest';
-import { serveExternalGrpc } from '../../src/externalgrpc/index.ts';
+import { CurrentSettings, serveExternalGrpc } from '../../src/externalgrpc/index.ts';
 import { aGroup, aPool } from '../interop/test-server.ts';
 import { VERSIONS } from './build.ts';
 import { type GoFixture, serverAddress, withGoClient } from './with-go-client.ts';
@@ -11,11 +11,14 @@ function serveAgain({ fleet, clock, server }: GoFixture) {
   return serveExternalGrpc({
     fleet,
     clock,
-    settings: {
-      pools: [aGroup(aPool())],
-      pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
-      gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
-    },
+    settings: new CurrentSettings(
+      {
+        pools: [aGroup(aPool())],
+        pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
+        gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
+      },
+      clock,
+    ),
     listen: { host: '127.0.0.1', port: server.port },
     tls: undefined,
     insecure: true,

@@ -2,6 +2,7 @@
 // A fleet on fakes, with the gRPC server on a real socket.
 import type { PoolConfig } from '../../src/config/types/index.ts';
 import {
+  CurrentSettings,
   type ExternalGrpcOptions,
   type ExternalGrpcSettings,
   type RunningExternalGrpc,
@@ -49,6 +50,7 @@ export interface ServerFixtureOptions {
 
 export interface ServerFixture extends TestFleet {
   readonly server: RunningExternalGrpc;
+  readonly settings: CurrentSettings;
   readonly warnings: readonly string[];
   readonly client: RpcClient;
   readonly clientOf: (generation: Generation) => RpcClient;
@@ -68,14 +70,18 @@ export function withServer(
     );
     await prepare(testFleet, options.isReady ?? true);
     const warnings: string[] = [];
-    const server = await serveExternalGrpc({
-      fleet: testFleet.fleet,
-      settings: {
+    const settings = new CurrentSettings(
+      {
         pools: pools.map((pool) => aGroup(pool, options.group)),
         pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
         gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
         ...options.settings,
       },
+      testFleet.clock,
+    );
+    const server = await serveExternalGrpc({
+      fleet: testFleet.fleet,
+      settings,
       listen: { host: '127.0.0.1', port: 0 },
       tls: undefined,
       insecure: true,
@@ -95,6 +101,7 @@ export function withServer(
       await test({
         ...testFleet,
         server,
+        settings,
         warnings,
         client: clientOf('c'),
         clientOf,

@@ -12,6 +12,7 @@ import {
   type SupervisedGrpcServer,
   superviseGrpcWorker,
 } from '../../src/externalgrpc/worker/supervise.ts';
+import type { PoolSettings } from '../../src/fleet/index.ts';
 import { aPool, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
 import { aTestFleet, type TestFleet } from '../../src/fleet/testing/test-fleet.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
@@ -35,14 +36,13 @@ interface WorkerFixture extends TestFleet {
   readonly startDriver: () => void;
 }
 
-function workerOptions(testFleet: TestFleet, port = 0): GrpcServerOptions {
+function workerOptions(port = 0): GrpcServerOptions {
   return {
     settings: {
       pools: [aGroup(aPool())],
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
-    poolLimits: testFleet.fleet.poolLimits,
     statePath: 'unused',
     listen: { host: '127.0.0.1', port },
     tls: undefined,
@@ -74,7 +74,7 @@ function runWorker(
 
 async function start(testFleet: TestFleet, port = 0) {
   const { near, far, fail: breakLink } = threadChannelPair<MessageToWorker, MessageFromWorker>();
-  void runWorker(testFleet, far, workerOptions(testFleet, port));
+  void runWorker(testFleet, far, workerOptions(port));
   const calls: string[] = [];
   const end = new AbortController();
   const server = await superviseGrpcWorker({
@@ -156,6 +156,45 @@ describe('the gRPC worker', () => {
     }),
   );
 
+  it(
+    'serves new settings from the next Refresh on, and limits requests by them',
+    withWorker(async ({ server, fleet, client, startDriver, advanceSeconds }) => {
+      startDriver();
+      await advanceSeconds(3);
+      const maxima = async () => {
+        const groups = (await client.call('NodeGroups')).nodeGroups;
+        return groups.map(
+          ({ id, maxSize }: Record<string, unknown>) => `${String(id)} ${String(maxSize)}`,
+        );
+      };
+      const replace = (pools: readonly PoolSettings[]) => {
+        fleet.replaceSettings(someSettings(pools));
+        server.replaceSettings({
+          ...workerOptions().settings,
+          pools: pools.map((pool) => aGroup(pool)),
+        });
+      };
+      const limited = (max: number) => aPool({ limits: { ...aPool().limits, max } });
+      replace([limited(1), { ...aPool(), name: 'added' }]);
+      await advanceSeconds(8);
+      expect(await maxima()).toHaveLength(1);
+      await client.call('Refresh');
+      expect(await maxima()).toEqual(['workers 1', expect.stringMatching(/^added [1-9]/)]);
+      await client.expectError('NodeGroupIncreaseSize', { id: 'workers', delta: 2 });
+      await increaseSize(client, 1);
+      replace([limited(1)]);
+      await advanceSeconds(8);
+      await client.call('NodeGroupTargetSize', { id: 'added' });
+      await client.call('Refresh');
+      expect((await client.expectError('NodeGroupTargetSize', { id: 'added' })).code).toBe(5);
+      replace([]);
+      await advanceSeconds(59);
+      expect(await maxima()).toHaveLength(1);
+      await advanceSeconds(2);
+      expect(await maxima()).toEqual([]);
+    }),
+  );
+
   it('drops a forecast when the lease of its driver expires without further messages', async () => {
     const testFleet = aTestFleet(someSettings([aPool()]));
     const stop = new AbortController();
@@ -176,7 +215,7 @@ describe('the gRPC worker', () => {
       if (message.kind === 'listening') listening.resolve(message.port);
     });
     const { clock } = testFleet;
-    const done = runWorker(testFleet, far, workerOptions(testFleet));
+    const done = runWorker(testFleet, far, workerOptions());
     const client = new RpcClient(`127.0.0.1:${await listening.promise}`, 'c.proto');
     await clock.advance(500);
     await client.call('NodeGroups');

@@ -22,6 +22,9 @@ otherwise from the variables ${CONFIG_PATH_VARIABLES.map((name) => `\`${name}\``
   key of a Kubernetes Secret (\`…Ref\`: a mapping with \`name\`, \`namespace\`, by default \`cluster.namespace\`, and \`key\`).
   Exactly one of the three must be set. Agent arguments that pass a token are refused. \`config show\` masks values that may be
   secrets because of their format, their key (\`labels.password\`), or the argument before them (\`--password x\`).
+* **Changes** apply while \`pvescaler serve\` runs: it reads the file again after each change and on SIGHUP. Keys and sections
+  that say *A change needs a restart* do not, and neither do regions that are added or removed; a file that changes one of
+  them is refused as a whole until the restart. See [serve](../guides/serve.md#change-the-config).
 * The file is UTF-8 text, with or without a byte order mark.
 * Anchors, aliases and merge keys (\`<<: *base\`) are supported. Several documents in one file are not.
 * Editors complete and check the file with [config.schema.json](config.schema.json): add

@@ -4,6 +4,7 @@
 import * as z from 'zod';
 import type { ConfigPath } from '../config-path.ts';
 import { PLANNED_KEYS } from '../planned-keys.ts';
+import { RESTART_KEYS } from '../restart-keys.ts';
 import type { SourceSystem } from '../source-systems.ts';
 import { configSchema } from './index.ts';
 
@@ -31,9 +32,11 @@ let tree: SchemaNode | undefined;
 
 /** Created at first use, because validating a correct file does not need it. */
 export function schemaTree(): SchemaNode {
-  tree ??= markPlanned(
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type has key words we never get
-    z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as SchemaNode,
+  tree ??= markRestart(
+    markPlanned(
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type has key words we never get
+      z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as SchemaNode,
+    ),
   );
   return tree;
 }
@@ -42,15 +45,31 @@ export function schemaTree(): SchemaNode {
 function markPlanned(root: SchemaNode): SchemaNode {
   for (const { prefix, supported } of PLANNED_KEYS) {
     if (supported !== undefined) continue;
-    let nodes: readonly { description?: string }[] = [root];
-    for (const step of prefix) {
-      nodes = (nodes as readonly SchemaNode[])
-        .flatMap(expandForms)
-        .flatMap((node) => findChild(node, step === '*' && node.items !== undefined ? 0 : step));
-    }
-    for (const node of nodes) node.description = `Not in this release. ${node.description ?? ''}`;
+    for (const node of nodesBelow(root, prefix))
+      node.description = `Not in this release. ${node.description ?? ''}`;
   }
   return root;
+}
+
+function markRestart(root: SchemaNode): SchemaNode {
+  for (const prefix of RESTART_KEYS) {
+    for (const node of nodesBelow(root, prefix))
+      node.description = `${node.description ?? ''} A change needs a restart.`.trim();
+  }
+  return root;
+}
+
+function nodesBelow(
+  root: SchemaNode,
+  prefix: readonly string[],
+): readonly { description?: string }[] {
+  let nodes: readonly SchemaNode[] = [root];
+  for (const step of prefix) {
+    nodes = nodes
+      .flatMap(expandForms)
+      .flatMap((node) => findChild(node, step === '*' && node.items !== undefined ? 0 : step));
+  }
+  return nodes;
 }
 
 /** Every schema node at this path; several when the value has several forms. */

@@ -4,10 +4,10 @@ import type { Expander, Option } from '../gen/grpcplugin/expander_pb.js';
 import type { Groups } from '../provider/groups.ts';
 import type { Implementation } from '../server/services.ts';
 
-export function createExpanderService(groups: Groups): Implementation<typeof Expander> {
+export function createExpanderService(groups: () => Groups): Implementation<typeof Expander> {
   return {
     bestOptions: ({ options }) => ({
-      options: bestOptions(options, groups).map(({ nodeGroupId, nodeCount, debug }) => ({
+      options: bestOptions(options, groups()).map(({ nodeGroupId, nodeCount, debug }) => ({
         nodeGroupId,
         nodeCount,
         debug,

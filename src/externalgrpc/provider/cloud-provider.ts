@@ -20,7 +20,7 @@ import type {
   PricingPodPriceRequest,
 } from '../gen/externalgrpc/cloud_provider_pb.js';
 import type { Implementation } from '../server/services.ts';
-import type { ExternalGrpcSettings } from '../settings.ts';
+import type { CurrentSettings, ExternalGrpcSettings } from '../settings.ts';
 import { encodeNode } from './encode-node.ts';
 import { Groups } from './groups.ts';
 import { effectiveOptions } from './options.ts';
@@ -30,7 +30,7 @@ import { type NodeReference, type ResolvedNode, resolveNode } from './resolve-no
 
 export interface ProviderParts {
   readonly fleet: FleetAccess;
-  readonly settings: ExternalGrpcSettings;
+  readonly settings: CurrentSettings;
   readonly clock: Pick<Clock, 'now'>;
 }
 
@@ -46,14 +46,25 @@ const VIEW_MAX_AGE_MS = 60_000;
 const NO_GROUP = { id: '', minSize: 0, maxSize: 0, debug: '' };
 
 export class Provider {
-  readonly groups: Groups;
   readonly #parts: ProviderParts;
-  readonly #templates: Templates;
+  #derived: DerivedFromSettings;
 
   constructor(parts: ProviderParts) {
     this.#parts = parts;
-    this.groups = new Groups(parts);
-    this.#templates = new Templates(parts.fleet.view, parts.settings);
+    this.#derived = derive(parts);
+  }
+
+  get groups(): Groups {
+    return this.#current().groups;
+  }
+
+  beginLoop(): void {
+    this.#parts.settings.beginLoop();
+  }
+
+  #current(): DerivedFromSettings {
+    if (this.#derived.settings !== this.#parts.settings.value) this.#derived = derive(this.#parts);
+    return this.#derived;
   }
 
   groupForNode(node: NodeReference | undefined) {
@@ -98,7 +109,8 @@ export class Provider {
   }
 
   template(id: string): Uint8Array {
-    return this.#templates.bytes(this.groups.require(id));
+    const { groups, templates } = this.#current();
+    return templates.bytes(groups.require(id));
   }
 
   options({ id, defaults }: NodeGroupAutoscalingOptionsRequest) {
@@ -110,30 +122,31 @@ export class Provider {
   nodePrice(request: PricingNodePriceRequest): number {
     const { node } = request;
     if (node === undefined) throw invalidRequest('the request contains no node');
-    const { settings, fleet } = this.#parts;
+    const { fleet } = this.#parts;
+    const { pricing } = this.#current().settings;
     const named = this.groups.list().find((group) => isNodeOf(group, node.labels));
     const id = named?.id ?? this.#groupOf(resolveNode(node, fleet.view));
     if (id === undefined)
       throw new NotFound('MACHINE_NOT_FOUND', 'the node belongs to no node group');
-    const perHour = nodePricePerHour(this.groups.require(id).pool, settings.pricing);
+    const perHour = nodePricePerHour(this.groups.require(id).pool, pricing);
     const { startTimestamp, endTimestamp, startTime, endTime } = request;
     return perHour * billedHours([startTimestamp, endTimestamp], [startTime, endTime]);
   }
 
   podPrice(request: PricingPodPriceRequest): number {
     const requests = readPodRequests(request.podBytes.length > 0 ? request.podBytes : request.pod);
-    const perHour = resourcePricePerHour(requests, this.#parts.settings.pricing);
+    const perHour = resourcePricePerHour(requests, this.#current().settings.pricing);
     const { startTimestamp, endTimestamp, startTime, endTime } = request;
     return perHour * billedHours([startTimestamp, endTimestamp], [startTime, endTime]);
   }
 
   gpuTypes(): readonly string[] {
-    const { pools, gpu } = this.#parts.settings;
+    const { pools, gpu } = this.#current().settings;
     return [...new Set([...gpu.types, ...pools.flatMap((pool) => pool.gpu?.type ?? [])])];
   }
 
   gpuLabel(): string {
-    return this.gpuTypes().length === 0 ? '' : this.#parts.settings.gpu.label;
+    return this.gpuTypes().length === 0 ? '' : this.#current().settings.gpu.label;
   }
 
   /** Undefined for a foreign node and for a machine that is gone. A pool that left the config has no group in use. */
@@ -194,6 +207,24 @@ export class Provider {
   }
 }
 
+interface DerivedFromSettings {
+  readonly settings: ExternalGrpcSettings;
+  readonly groups: Groups;
+  readonly templates: Templates;
+}
+
+function derive({
+  fleet,
+  clock,
+  settings: { value: settings },
+}: ProviderParts): DerivedFromSettings {
+  return {
+    settings,
+    groups: new Groups({ fleet, clock, settings }),
+    templates: new Templates(fleet.view, settings),
+  };
+}
+
 /** Sizes of one pool are told apart by the instance type, which no label of the pool may override. */
 function isNodeOf({ pool }: NodeGroup, labels: Readonly<Record<string, string>>): boolean {
   if (labels[pool.groupLabel] !== pool.name) return false;
@@ -247,7 +278,10 @@ export function createCloudProviderService(
     // The autoscaler calls this when it exits. Machines stay.
     cleanup: () => ({}),
     // The view is refreshed continuously.
-    refresh: () => ({}),
+    refresh: () => {
+      provider.beginLoop();
+      return {};
+    },
     nodeGroupTargetSize: ({ id }) => ({ targetSize: provider.groups.targetSize(id) }),
     nodeGroupIncreaseSize: async ({ id, delta }, { signal }) => {
       await provider.increase(id, delta, signal);

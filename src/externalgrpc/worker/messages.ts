@@ -2,19 +2,19 @@
 // Messages between the driver thread and the gRPC worker thread. Both read records from the store, so no message
 // carries records.
 import type { ForecastReport } from '../../fleet/index.ts';
-import type { PoolLimits } from '../../pools/index.ts';
 import type { SerializedError } from '../../ports/errors.ts';
-import type { ExternalGrpcOptions, GrpcCall } from '../index.ts';
+import type { ExternalGrpcOptions, ExternalGrpcSettings, GrpcCall } from '../index.ts';
 
 /** Plain data: it is cloned into the worker thread. */
 export interface GrpcServerOptions
-  extends Pick<ExternalGrpcOptions, 'settings' | 'listen' | 'tls' | 'insecure' | 'expander'> {
-  readonly poolLimits: Readonly<Record<string, PoolLimits>>;
+  extends Pick<ExternalGrpcOptions, 'listen' | 'tls' | 'insecure' | 'expander'> {
+  readonly settings: ExternalGrpcSettings;
   readonly statePath: string;
 }
 
 export type MessageToWorker =
   | { readonly kind: 'forecast'; readonly report: ForecastReport }
+  | { readonly kind: 'settings'; readonly settings: ExternalGrpcSettings }
   /** The process is shutting down: the server refuses new calls. */
   | { readonly kind: 'ending' }
   | { readonly kind: 'close' };

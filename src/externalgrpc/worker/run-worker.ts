@@ -12,6 +12,7 @@ import type { Random } from '../../ports/random.ts';
 import type { Store } from '../../ports/store.ts';
 import type { ThreadChannel } from '../../ports/thread-channel.ts';
 import {
+  CurrentSettings,
   type GrpcCall,
   type ReadText,
   type RunningExternalGrpc,
@@ -42,7 +43,9 @@ export async function runGrpcWorker({
   ...parts
 }: GrpcWorkerParts): Promise<void> {
   const { clock, random, read } = parts;
-  const client = createFleetClient({ store, clock, random, pools: options.poolLimits });
+  const settings = new CurrentSettings(options.settings, clock);
+  const pools = () => Object.fromEntries(settings.value.pools.map((pool) => [pool.name, pool]));
+  const client = createFleetClient({ store, clock, random, pools });
   const forecast = new ReportedForecast(clock);
   const receiver = new ReportReceiver(client.view, forecast);
   const shutdown = new AbortController();
@@ -50,11 +53,13 @@ export async function runGrpcWorker({
   const calls: GrpcCall[] = [];
   channel.onMessage((message) => {
     if (message.kind === 'forecast') void receiver.receive(message.report);
+    else if (message.kind === 'settings') settings.replace(message.settings);
     else if (message.kind === 'ending') shutdown.abort();
     else closing.abort();
   });
   const server = await serveExternalGrpc({
     ...options,
+    settings,
     fleet: { ...client, forecast },
     clock,
     read,

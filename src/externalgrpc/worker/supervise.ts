@@ -4,7 +4,7 @@ import type { Fleet } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { deserializeError } from '../../ports/errors.ts';
 import type { ThreadChannel } from '../../ports/thread-channel.ts';
-import type { GrpcCall, RunningExternalGrpc } from '../index.ts';
+import type { ExternalGrpcSettings, GrpcCall, RunningExternalGrpc } from '../index.ts';
 import type { MessageFromWorker, MessageToWorker } from './messages.ts';
 
 export interface SupervisorParts {
@@ -20,6 +20,8 @@ export interface SupervisorParts {
 export interface SupervisedGrpcServer extends RunningExternalGrpc {
   /** Rejects when the thread has died; never resolves. */
   readonly failed: Promise<never>;
+  /** They apply from the next loop of the autoscaler on. */
+  replaceSettings(settings: ExternalGrpcSettings): void;
 }
 
 /** The driver renews its lease every few seconds; the worker needs the new expiry well before the old one passes. */
@@ -55,6 +57,7 @@ export async function superviseGrpcWorker(parts: SupervisorParts): Promise<Super
       expanderPort,
       failed: status.failed,
       waitingFor: () => status.waitingFor(),
+      replaceSettings: (settings) => channel.send({ kind: 'settings', settings }),
       async close() {
         channel.send({ kind: 'close' });
         const timeout = clock

@@ -6,6 +6,7 @@ import type { Lease } from '../../model/lease.ts';
 import type { HostHeadroom } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { type Deadline, type DriverLease, NEVER } from '../context/driver-lease.ts';
+import type { FleetSettings } from '../context/settings.ts';
 import { vmsById } from '../context/taken.ts';
 
 /** How many more machines of a node group can be placed, beyond those placed and those waiting when it was computed. */
@@ -84,6 +85,8 @@ export class CapacityForecast implements ForecastReader {
   #listener: () => void = () => undefined;
   #driver: DriverLease | undefined;
   forecastAt = Number.NEGATIVE_INFINITY;
+  /** Those that it was computed with. */
+  settings: FleetSettings | undefined;
 
   /** The newest views of this term. */
   get views(): readonly RegionView[] {
@@ -138,6 +141,11 @@ export class CapacityForecast implements ForecastReader {
 
   setHeadroom(nodeGroup: string, headroom: Headroom): void {
     this.#headrooms.set(nodeGroup, headroom);
+  }
+
+  /** Forgets the other node groups, which have left the config. */
+  retainHeadrooms(nodeGroups: ReadonlySet<string>): void {
+    for (const id of this.#headrooms.keys()) if (!nodeGroups.has(id)) this.#headrooms.delete(id);
   }
 
   /** Call it after the headroom of all node groups was set. */

@@ -48,16 +48,20 @@ export async function updateForecast(
   forecast: CapacityForecast,
 ): Promise<void> {
   const ageMs = context.now - forecast.forecastAt;
+  const isForTheseSettings = forecast.settings === context.settings;
   // A negative age means that the clock was set back.
-  if (ageMs >= 0 && ageMs < COMPUTE_INTERVAL_MS) return;
+  if (isForTheseSettings && ageMs >= 0 && ageMs < COMPUTE_INTERVAL_MS) return;
   forecast.forecastAt = context.now;
   const waitingMachines = await findWaiting(context);
-  for (const group of Object.values(context.settings.pools).flatMap(nodeGroupsOf<PoolSettings>)) {
-    if (wasReadRecently(context, group, forecast)) continue;
+  const groups = Object.values(context.settings.pools).flatMap(nodeGroupsOf<PoolSettings>);
+  for (const group of groups) {
+    if (isForTheseSettings && wasReadRecently(context, group, forecast)) continue;
     forecast.setHeadroom(group.id, await computeHeadroom(context, group.pool, waitingMachines));
     await context.yieldToEventLoop();
   }
   forecast.setCapacity(await computeCapacity(context, waitingMachines));
+  forecast.settings = context.settings;
+  forecast.retainHeadrooms(new Set(groups.map(({ id }) => id)));
   forecast.notify();
 }
 

@@ -12,6 +12,8 @@ import { DriverState } from './driver-state.ts';
 
 const MINUTE_MS = 60_000;
 
+const SETTINGS = joiningSettings();
+
 describe('DriverState', () => {
   it('keeps no token after the machine has started, and nothing about a machine whose record is removed', async () => {
     const testFleet = aJoiningTestFleet();
@@ -20,7 +22,7 @@ describe('DriverState', () => {
     const errors: unknown[] = [];
     const engine = {
       ...testFleet,
-      settings: joiningSettings(),
+      settings: () => SETTINGS,
       random: new SeededRandom(3),
       hypervisors: new Map([[REGION, hypervisor]]),
       cache: new RecordCache(store),

@@ -10,6 +10,7 @@ import { DriverTime } from './driver-time.ts';
 import { BootTimes, TaskPolling } from './polling.ts';
 import type { RegionReading } from './region-views.ts';
 import type { ComparedRegions } from './same-proxmox.ts';
+import type { PoolSettings } from './settings.ts';
 
 /** Addresses in a VM's configuration. */
 export interface KnownAddresses {
@@ -121,8 +122,11 @@ export class DriverState {
   lastNodes: readonly ClusterNode[] = [];
   /** Rounds in which a drain has waited for the same pods or volumes. */
   readonly drainWaits = new Map<string, number>();
-  /** Nodes that need no change, with the machine record they were compared with. */
-  readonly settledNodes = new WeakMap<ClusterNode, Machine>();
+  /** Nodes that need no change, with the machine record and the pool they were compared with. */
+  readonly settledNodes = new WeakMap<
+    ClusterNode,
+    { readonly machine: Machine; readonly pool: PoolSettings }
+  >();
   /** Since when the Node of a ready machine has been missing. */
   readonly nodeMissingSince = new Map<string, number>();
   /** When so many machines of a pool were last found lost that none is deleted. */

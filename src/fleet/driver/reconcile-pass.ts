@@ -21,6 +21,7 @@ import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
 import { removedPools } from '../context/removed-pools.ts';
 import { withoutSameRegions } from '../context/same-proxmox.ts';
+import type { FleetSettings } from '../context/settings.ts';
 import { requestedBefore } from '../context/unknown-vms.ts';
 import { isSettled } from '../machine/ready.ts';
 import { placeRequested } from '../machine/requested.ts';
@@ -39,7 +40,9 @@ import type { MinimumDelay } from './minimum-delay.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 /** What all passes of one process share. */
-export interface EngineOptions extends FleetOptions {
+export interface EngineOptions extends Omit<FleetOptions, 'settings'> {
+  /** Those that apply now. A pass takes them once, at its beginning. */
+  readonly settings: () => FleetSettings;
   readonly cache: RecordCache;
   readonly forecast: CapacityForecast;
   readonly minimumDelay?: MinimumDelay | undefined;
@@ -131,6 +134,7 @@ async function readAll(options: EngineOptions, { authority, state }: PassParts) 
   const { journal } = store;
   const context = new ReconcileContext({
     ...options,
+    settings: options.settings(),
     journal,
     records,
     authority,
@@ -184,8 +188,10 @@ function backoffEndOf({ state, clock }: ReconcileContext, id: string): number | 
 }
 
 async function recordRemovedPools(context: ReconcileContext): Promise<void> {
+  for (const name of Object.keys(context.settings.pools))
+    context.state.recorded.delete(`removed pool ${name}`);
   for (const { name, machines } of removedPools(context.records.machines, context.settings.pools)) {
-    await context.recordOnce(`pool ${name}`, {
+    await context.recordOnce(`removed pool ${name}`, {
       kind: 'refused',
       subject: { pool: name },
       reason: 'PoolNotInConfig',

@@ -18,6 +18,7 @@ import {
 import { type Deadline, type DriverLease, isBefore, NEVER, PAST } from '../context/driver-lease.ts';
 import { DriverState } from '../context/driver-state.ts';
 import { DriverTime } from '../context/driver-time.ts';
+import type { FleetSettings } from '../context/settings.ts';
 import type { CallsInProgress } from './calls-in-progress.ts';
 import { keepRenewing } from './keep-renewing.ts';
 import { LeaderElection, maxRequestMs } from './leader-election.ts';
@@ -133,12 +134,13 @@ async function acquire(
 }
 
 async function acquireOnce(options: DriverParts, signal: AbortSignal): Promise<AcquiredLease> {
-  const { store, clock, settings, driverRegistry } = options;
+  const { store, clock, driverRegistry } = options;
+  const settings = options.settings();
   const { holder } = settings;
   const previous = await store.leases.read(RECONCILE_LEASE, { signal });
   const ended = findEnded(options, previous);
   const heldUntil = clock.monotonic() + RECONCILE_LEASE_MS;
-  const isSettled = ended?.unsettledMs(maxRequestMs(options)) === 0;
+  const isSettled = ended?.unsettledMs(maxRequestMs({ settings })) === 0;
   const request = {
     name: RECONCILE_LEASE,
     holder,
@@ -200,7 +202,9 @@ class DriverTerm implements DriverLease {
     });
     const { cluster } = options;
     this.#election =
-      cluster === undefined ? undefined : new LeaderElection(options, cluster, ended);
+      cluster === undefined
+        ? undefined
+        : new LeaderElection({ ...options, settings: options.settings() }, cluster, ended);
   }
 
   get lease(): Lease {
@@ -352,11 +356,12 @@ class DriverTerm implements DriverLease {
   async #runPasses(acting: AbortSignal, going: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     while (!going.aborted) {
+      const settings = this.#options.settings();
       const report = await this.#pass(acting);
       if (report === 'lost') return;
       if (report !== undefined) this.#run.events.onPass?.(report);
       const pauseMs = report === undefined ? AFTER_ERROR_MS : report.nextPassAt - clock.now();
-      await this.#pause(pauseMs, going);
+      await this.#pause(pauseMs, going, settings);
     }
   }
 
@@ -409,11 +414,11 @@ class DriverTerm implements DriverLease {
     this.#run.events.onError?.(error);
   }
 
-  /** Ends early when another process has requested something. */
-  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+  /** Ends early when another process has requested something, or the settings are not those of the last pass. */
+  async #pause(ms: number, signal: AbortSignal, settings: FleetSettings): Promise<void> {
     const { clock } = this.#options;
     const until = clock.monotonic() + ms;
-    while (!signal.aborted && clock.monotonic() < until) {
+    while (!signal.aborted && clock.monotonic() < until && this.#options.settings() === settings) {
       const napMs = Math.min(IDLE_POLL_MS, until - clock.monotonic());
       await clock.sleep(napMs, { signal }).catch(() => undefined);
       this.#run.events.onHeartbeat?.();

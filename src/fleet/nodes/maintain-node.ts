@@ -25,11 +25,12 @@ export async function maintainNode(reconcile: MachineReconcile): Promise<Reconci
     (await removeLeftDrainTaint(reconcile, clusterReading.cluster, node)) ||
     (await completeNode(reconcile, clusterReading.cluster, node)) ||
     (await refreshZone(reconcile, clusterReading.cluster, node));
-  if (!isChanged) state.settledNodes.set(node, reconcile.machine);
+  if (!isChanged)
+    state.settledNodes.set(node, { machine: reconcile.machine, pool: reconcile.pool });
   return DONE;
 }
 
-/** Whether `maintainNode` has nothing to do: neither the Node nor the record has changed since it last ran. */
+/** Whether `maintainNode` has nothing to do: Node, record and pool are those that it last ran with. */
 export function isNodeSettled(
   { clusterReading, records, settings, state }: ReconcileContext,
   machine: Machine,
@@ -38,7 +39,9 @@ export function isNodeSettled(
   if (clusterReading.kind !== 'fresh' || pool === undefined) return true;
   const node = findNode(machine, clusterReading.view.nodes, records.index);
   if (node === undefined) return !pool.joins || machine.nodeName === undefined;
-  return state.settledNodes.get(node) === machine && !state.nodeMissingSince.has(machine.id);
+  const settled = state.settledNodes.get(node);
+  const isSettled = settled?.machine === machine && settled.pool === pool;
+  return isSettled && !state.nodeMissingSince.has(machine.id);
 }
 
 /** Only a Node that existed can be missing; a fresh read confirms it before the machine is deleted. */

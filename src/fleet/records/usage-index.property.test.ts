@@ -146,3 +146,37 @@ describe('MachineIndex and UsageIndex, updated change by change', () => {
     );
   });
 });
+
+describe('UsageIndex.updateReservations', () => {
+  it('reserves what the pool of a machine now needs in addition', () => {
+    let overhead = 0;
+    const placed = {
+      id: machineId(1),
+      pool: 'small',
+      phase: 'placed',
+      phaseSince: NOW,
+      requestedAt: NOW,
+      attempts: 0,
+      size: { cpu: 2, memoryBytes: 2 ** 30, diskBytes: 2 ** 30 },
+      placement: {
+        region: 'lab',
+        host: 'pve1',
+        vmId: 101,
+        name: 'w-1',
+        diskStorage: 'local-lvm',
+        addresses: [],
+      },
+    } satisfies Machine;
+    const usage = new UsageIndex(
+      () => [placed],
+      () => overhead,
+    );
+    const allocations = usage.allocationsOf({ region: 'lab', vms: [], containers: [] });
+    const reserved = () => allocations.allocationOf('pve1')?.memoryBytes;
+    expect(reserved()).toBe(2 ** 30);
+    overhead = 2 ** 29;
+    usage.updateReservations();
+    // A pass in progress keeps the object.
+    expect(reserved()).toBe(2 ** 30 + 2 ** 29);
+  });
+});

@@ -65,6 +65,13 @@ export class UsageIndex {
     return kept.allocations;
   }
 
+  /** The memory overhead of pools has changed. */
+  updateReservations(): void {
+    for (const [region, { allocations }] of this.#byRegion)
+      for (const machine of this.#all())
+        allocations.setReservation(machine.id, this.#reservationOf(machine, region));
+  }
+
   machineChanged(before: Machine | undefined, after: Machine | undefined): void {
     for (const [region, { allocations }] of this.#byRegion) {
       const id = after?.id ?? before?.id ?? '';

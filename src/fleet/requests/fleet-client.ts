@@ -124,7 +124,8 @@ export interface DrainRequest extends Omit<RequestReason, 'size'>, DrainSettings
 interface RequestOptions {
   readonly clock: Pick<Clock, 'now'>;
   readonly random: Random;
-  readonly pools: Readonly<Record<string, PoolLimits>>;
+  /** Those of the config now. */
+  readonly pools: () => Readonly<Record<string, PoolLimits>>;
   /** For the choice of machines to delete; absent: only their records decide. */
   readonly readHealth?: ReadHealth | undefined;
 }
@@ -388,7 +389,7 @@ class Requests {
     name: string,
     { nodeGroup }: RequestReason,
   ): Pick<NodeGroup<PoolLimits>, 'pool' | 'contains'> {
-    const pool = this.#options.pools[name];
+    const pool = this.#options.pools()[name];
     if (pool === undefined) throw new NotFound('POOL_NOT_FOUND', `no pool ${name} in the config`);
     if (nodeGroup === undefined) return { pool, contains: () => true };
     const group = nodeGroupsOf(pool).find(({ id }) => id === nodeGroup);
