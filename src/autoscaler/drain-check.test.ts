@@ -43,9 +43,8 @@ function check(
   for (const pod of pods) cluster.state.putPod(pod);
   const checkDrain = drainCheck({
     observer: new ClusterObserver({ cluster, clock }),
-    pools: [aWorkerPool({ name: 'workers' })],
+    settings: () => ({ pools: [aWorkerPool({ name: 'workers' })], expendablePriority: -10 }),
     drainingNodes: () => drainingNodes,
-    expendablePriority: -10,
   });
   const draining = {
     machine: '00000000-0000-4000-8000-000000000001' as MachineId,
