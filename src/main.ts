@@ -80,7 +80,7 @@ async function openOrCreateStore(path: string): Promise<OpenedStore> {
 async function openStore(path: string): Promise<OpenedStore> {
   if (await systemFiles.exists(path)) return openDatabase(path);
   throw new StoreUnusable('STORE_UNREADABLE', `the state database ${path} does not exist`, {
-    hint: 'pvescaler serve, pool scale and orphans create it. If one of them has run, check state.path.',
+    hint: 'Nothing was created with it yet: pvescaler serve, pool scale, vm create and orphans create it. If one of them has run, check state.path.',
   });
 }
 

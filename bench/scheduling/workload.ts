@@ -82,6 +82,7 @@ const MIXED: readonly Kind[] = [generic, spreadOver(ZONE), spreadOver(HOSTNAME),
 export const KINDS = {
   diverse: [...MIXED, apart],
   'without anti-affinity': MIXED,
+  'without constraints': [generic],
 } as const satisfies Record<string, readonly Kind[]>;
 
 export type WorkloadName = keyof typeof KINDS;

@@ -5,6 +5,7 @@ import type { DriverEvents, PassReport } from '../fleet/index.ts';
 import { type Drain, formatBlockers, isTerminatingPod } from '../model/drain.ts';
 import { formatAge } from '../model/format-text.ts';
 import type { Machine } from '../model/machine.ts';
+import { describeBuild } from '../model/template-progress.ts';
 import type { PvescalerError } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
@@ -102,15 +103,18 @@ export class Progress {
   async #printPhases(): Promise<void> {
     const { machines, drains } = await this.#open.fleet.status();
     this.#printBlockers(machines, drains);
+    const isFirst = this.#journalSequence === undefined;
     for (const machine of machines) {
       const before = this.#phases.get(machine.id);
       this.#phases.set(machine.id, machine.phase);
-      if (before === undefined && hasEnded(machine)) continue;
+      if (before === undefined && (hasEnded(machine) || (isFirst && machine.phase === 'ready')))
+        continue;
       if (before === machine.phase) continue;
       // The journal has the error from before this command; it is not repeated there.
       const error = before === undefined ? await findLastError(this.#open, machine) : undefined;
       const suffix = error === undefined ? '' : `; ${error}`;
-      this.#print(`${displayName(machine)}: ${machine.phase}${suffix}`);
+      const text = describeBuild(machine) ?? `${displayName(machine)}: ${machine.phase}`;
+      this.#print(`${text}${suffix}`);
     }
   }
 

@@ -18,6 +18,7 @@ import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import type { DrainOptions } from './drain-options.ts';
 import { parseDrainOptions, requireNoneUndone, undoneDrains } from './drain-results.ts';
+import { findLastError } from './find-last-error.ts';
 import type { OutputOptions } from './output-option.ts';
 import { parsePoolSize } from './parse-pool-size.ts';
 import { printObjects } from './print-objects.ts';
@@ -156,7 +157,8 @@ async function reportResult(
   );
   if (failed.length > 0) throw failedMachinesError(failed, requested.size);
   await requireNoVmLeftBehind(open, requested);
-  reportUndeletableSeeds(
+  await requireNoUndeletableSeed(
+    open,
     machines.filter((machine) => machine.pool === name && hasUndeletableSeed(machine)),
   );
 }
@@ -174,12 +176,19 @@ export function failedMachinesError(
   return deserializeError({ code, message, hint, facts: {} });
 }
 
-function reportUndeletableSeeds(machines: readonly Machine[]): void {
-  if (machines.length === 0) return;
+async function requireNoUndeletableSeed(
+  open: OpenFleet,
+  machines: readonly Machine[],
+): Promise<void> {
+  const [first] = machines;
+  if (first === undefined) return;
   const volumes = machines.map(({ seedVolume }) => seedVolume).join(', ');
-  throw new TaskFailed('TASK_FAILED', `cannot delete the seeds of ready machines: ${volumes}`, {
-    hint: 'Seeds contain the join token. The next driver retries; see pvescaler state journal for the reason.',
-  });
+  const cause = (await findLastError(open, first)) ?? 'see pvescaler state journal';
+  throw new TaskFailed(
+    'TASK_FAILED',
+    `cannot delete the seeds of ready machines: ${volumes}: ${cause}`,
+    { hint: 'Seeds contain the join token. Remove the cause; the next driver retries.' },
+  );
 }
 
 /** Fails at once: no machine could be created, and the command would wait without end. */

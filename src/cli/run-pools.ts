@@ -43,15 +43,20 @@ function toValue({ pools, removedPools }: FleetStatus) {
   return [...pools.map((pool) => ({ ...pool, inConfig: true })), ...removed];
 }
 
-function countIn({ machines }: RemovedPool, ...phases: readonly string[]): string {
-  return String(machines.filter(({ phase }) => phases.includes(phase)).length);
+function countIn({ machines }: RemovedPool, ...phases: readonly string[]): number {
+  return machines.filter(({ phase }) => phases.includes(phase)).length;
 }
 
 function renderRemoved(pool: RemovedPool): readonly string[] {
-  const target = pool.machines.filter(({ phase }) => countsTowardsTarget(phase)).length;
+  const { name, machines, missing } = pool;
+  const target = machines.filter(({ phase }) => countsTowardsTarget(phase)).length - missing;
+  const ready = countIn(pool, 'ready') - missing;
   const deleting = countIn(pool, 'deleting', 'draining');
-  const text = `not in the config: pool delete ${pool.name} deletes its machines`;
-  return [pool.name, String(target), countIn(pool, 'ready'), deleting, '0', '', text];
+  const remarks = [
+    `not in the config: pool delete ${name} deletes its machines`,
+    ...missingRemark(missing),
+  ];
+  return [name, String(target), String(ready), String(deleting), '0', '', remarks.join('; ')];
 }
 
 /** Why machines of a pool are not created yet, by pool. */
@@ -92,15 +97,18 @@ function render(
   return format.table(head, [...rows, ...removedPools.map(renderRemoved)]);
 }
 
+function missingRemark(missing: number): readonly string[] {
+  if (missing === 0) return [];
+  return [`VMs of ${formatCount(missing, 'more machine')} are gone: see orphans`];
+}
+
 function remark(pool: PoolStatus, waiting: string | undefined): string {
   const { name, nodeGroups, missing, lost, backoff, pause } = pool;
   const remarks = [
     ...(nodeGroups.length === 0
       ? []
       : [nodeGroups.map((group) => `${group.name} ${group.target}`).join(', ')]),
-    ...(missing === 0
-      ? []
-      : [`VMs of ${formatCount(missing, 'more machine')} are gone: see orphans`]),
+    ...missingRemark(missing),
     ...(lost === undefined
       ? []
       : [

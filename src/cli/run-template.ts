@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TemplateConfig } from '../config/index.ts';
+import { formatCount } from '../model/format-text.ts';
 import type { Host } from '../model/host.ts';
 import { type HostRef, isPhaseSettled, type Machine, type MachineId } from '../model/machine.ts';
 import { isTemplateGroup, TEMPLATE_ROLE } from '../model/role.ts';
@@ -15,6 +16,8 @@ import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
 export interface BuildOptions extends ConfigOptions, TimeoutOptions {
   readonly host?: string;
+  /** Absent: all regions. */
+  readonly region?: string;
   readonly allHosts?: true;
   readonly reason: string;
 }
@@ -58,9 +61,10 @@ export async function buildTemplate(
 async function chooseHosts(
   { config, hypervisors }: OpenFleet,
   { storage }: TemplateConfig,
-  { host, allHosts }: BuildOptions,
+  { host, region: only, allHosts }: BuildOptions,
 ): Promise<readonly HostRef[]> {
-  const views = await Promise.all([...hypervisors.values()].map((region) => region.view()));
+  const wantedRegions = [...hypervisors].filter(([name]) => name === (only ?? name));
+  const views = await Promise.all(wantedRegions.map(([, region]) => region.view()));
   const found = views.flatMap(({ region, hosts }) => {
     const { allow, deny } = config.regions[region]?.hosts ?? { allow: [], deny: [] };
     const usable = hosts.filter(
@@ -75,10 +79,15 @@ async function chooseHosts(
   });
   const named = host === undefined ? found : found.filter((one) => one.host === host);
   if (named.length > 0) return named;
-  throw new NotFound(
-    'HOST_NOT_FOUND',
-    host === undefined ? 'no host is online' : `no host ${host}`,
-  );
+  const names = unique(found.map((one) => one.host)).join(', ');
+  if (host === undefined || names === '') throw new NotFound('HOST_NOT_FOUND', 'no host is online');
+  throw new NotFound('HOST_NOT_FOUND', `--host ${host}: there is no such host`, {
+    hint: `Use one of ${names}.`,
+  });
+}
+
+function unique(names: readonly string[]): readonly string[] {
+  return [...new Set(names)];
 }
 
 function hasShared({ storages }: Host, wanted: string | undefined): boolean {
@@ -101,7 +110,7 @@ async function build(host: CommandHost, open: OpenFleet, building: Building): Pr
   await runUntilDone(host, open, {
     regions: [...new Set(hosts.map(({ region }) => region))],
     timeoutMs: parseTimeoutMs(options),
-    isUnfinished: ({ id }) => own.has(id),
+    isUnfinished: (machine) => own.has(machine.id) && !isPhaseSettled(machine),
     submit: async () => {
       const { machines } = await open.fleet.status();
       for (const at of hosts) {
@@ -191,14 +200,23 @@ async function collectOld(
         region === one.region && at === one.host && version > one.version,
     );
   const old = own.filter((one) => isOld(one) && one.machine?.phase === 'ready');
-  for (const { version, vmId, linkedClones } of old) {
-    if (linkedClones > 0)
-      host.context.err(
-        `version ${version} (VM ${vmId}) is kept for ${linkedClones} linked clones\n`,
-      );
+  for (const { version, vmId, ...vm } of old) {
+    const use = describeUse(vm);
+    if (use !== undefined) host.context.err(`version ${version} (VM ${vmId}) is kept: ${use}\n`);
   }
-  const unused = old.filter(({ linkedClones }) => linkedClones === 0);
+  const unused = old.filter((vm) => describeUse(vm) === undefined);
   if (unused.length > 0) await remove(host, open, { vms: unused, options });
+}
+
+/** Undefined when no VM needs the template. */
+function describeUse({
+  linkedClones,
+  unreadVms,
+}: Pick<TemplateVm, 'linkedClones' | 'unreadVms'>): string | undefined {
+  if (linkedClones > 0) return `it has ${formatCount(linkedClones, 'linked clone')}`;
+  return unreadVms === 0
+    ? undefined
+    : `${formatCount(unreadVms, 'VM')} cannot be read now, and may be linked clones of it`;
 }
 
 export async function deleteTemplate(
@@ -216,19 +234,22 @@ export async function deleteTemplate(
     throw new NotFound('TEMPLATE_NOT_FOUND', `no host has such a version of template ${name}`, {
       hint: 'pvescaler template list lists them.',
     });
-  const unmanaged = vms.find(({ machine }) => machine === undefined);
-  if (unmanaged !== undefined)
+  const [first] = vms;
+  const built = vms.filter(({ machine }) => machine !== undefined);
+  if (built.length === 0 && first !== undefined)
     throw new NotOwned(
       'VM_NOT_OWNED',
-      `template VM ${unmanaged.vmId} on ${unmanaged.host} was not built by pvescaler`,
+      `template VM ${first.vmId} on ${first.host} was not built by pvescaler for this cluster`,
     );
-  const used = vms.find(({ linkedClones }) => linkedClones > 0);
-  if (used !== undefined)
-    throw new Conflict(
-      'TEMPLATE_IN_USE',
-      `template VM ${used.vmId} on ${used.host} is needed by ${used.linkedClones} linked clones`,
-    );
-  await remove(host, open, { vms, options });
+  for (const vm of built) {
+    const use = describeUse(vm);
+    if (use !== undefined)
+      throw new Conflict(
+        'TEMPLATE_IN_USE',
+        `template VM ${vm.vmId} on ${vm.host} is needed: ${use}`,
+      );
+  }
+  await remove(host, open, { vms: built, options });
 }
 
 async function remove(

@@ -56,11 +56,13 @@ async function buildMissingTemplate(
     (error: unknown) => error,
   );
   if (!(missing instanceof NotFound) || missing.code !== 'TEMPLATE_NOT_FOUND') return;
-  const question = `${missing.message}. Build template ${from.template} now? [y/N] `;
+  const where = options.host === undefined ? 'any host that may get the VM' : options.host;
+  const message = `there is no template ${from.template} on ${where}`;
+  const question = `${message}. Build it now? [y/N] `;
   const isWanted =
     options.yes === true || /^y(es)?$/i.test((await host.context.adapters.ask(question)) ?? '');
   if (!isWanted) {
-    throw new NotFound('TEMPLATE_NOT_FOUND', missing.message, {
+    throw new NotFound('TEMPLATE_NOT_FOUND', message, {
       hint: `Run pvescaler template build ${from.template} first, or add --yes.`,
     });
   }

@@ -87,9 +87,13 @@ function describe({ vmId, host, name }: Pick<VmConfig, 'vmId' | 'host' | 'name'>
 }
 
 function notOurs(vm: ForeignVm): NotOwned {
-  return new NotOwned('VM_NOT_OWNED', `${describe(vm)} was not created by pvescaler`, {
-    hint: `It is not deleted. With --force it is, once its name is typed.`,
-  });
+  return new NotOwned(
+    'VM_NOT_OWNED',
+    `${describe(vm)} was not created by pvescaler for this cluster`,
+    {
+      hint: `It is not deleted. With --force it is, once its name is typed.`,
+    },
+  );
 }
 
 async function findOnProxmox(
@@ -127,7 +131,7 @@ async function requireTypedName(
 ): Promise<void> {
   const expected = vm.name ?? String(vm.vmId);
   const what = vm.name === undefined ? 'VM id' : 'name';
-  const question = `${describe(vm)} in region ${region} was not created by pvescaler. It is stopped and deleted with its disks.\nType its ${what} to delete it: `;
+  const question = `${describe(vm)} in region ${region} was not created by pvescaler for this cluster. It is stopped and deleted with its disks.\nType its ${what} to delete it: `;
   const typed = confirmName ?? (await context.adapters.ask(question));
   if (typed === expected) return;
   const why = typed === undefined ? 'its name was not typed' : `'${typed}' is not its ${what}`;

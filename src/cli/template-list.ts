@@ -2,8 +2,13 @@
 // Templates by host: those that pvescaler built or builds, and those of the config that were made by other means.
 import type { Config, TemplateConfig } from '../config/index.ts';
 import type { Machine } from '../model/machine.ts';
-import { isTemplateGroup, templateTag, templateVersionOf } from '../model/role.ts';
-import { InvalidRequest } from '../ports/errors.ts';
+import {
+  isBuiltTemplate,
+  isNamedTemplate,
+  isTemplateGroup,
+  templateVersionOf,
+} from '../model/role.ts';
+import { InvalidRequest, PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor, RegionView, VmSummary } from '../ports/hypervisor.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
@@ -13,7 +18,7 @@ import { printObjects, type TableFormat } from './print-objects.ts';
 export interface TemplateVm {
   /** In the config. */
   readonly template: string;
-  /** 0: made by other means. */
+  /** 0: made by other means, or by another cluster. */
   readonly version: number;
   readonly region: string;
   readonly host: string;
@@ -21,6 +26,8 @@ export interface TemplateVm {
   readonly name: string;
   /** VMs whose disks need it. */
   readonly linkedClones: number;
+  /** VMs that cannot be read now, and may be linked clones. */
+  readonly unreadVms: number;
   readonly machine: Machine | undefined;
 }
 
@@ -59,29 +66,45 @@ export async function readTemplateVms({
   return found.flat();
 }
 
-/** The template of each linked clone. */
-async function readBases(
-  hypervisor: Hypervisor,
-  { vms }: RegionView,
-): Promise<readonly (number | undefined)[]> {
+interface Bases {
+  /** The template of each linked clone. */
+  readonly vmIds: readonly (number | undefined)[];
+  readonly unread: number;
+}
+
+/** A VM on a host that is down cannot be read. */
+async function readBases(hypervisor: Hypervisor, { vms }: RegionView): Promise<Bases> {
   const clones = vms.filter(({ isTemplate, isBeingCreated }) => !isTemplate && !isBeingCreated);
-  const configs = await Promise.all(clones.map((vm) => hypervisor.vmConfig(vm)));
-  return configs.map(({ bootDisk }) => bootDisk?.baseVmId);
+  const configs = await Promise.all(
+    clones.map((vm) =>
+      hypervisor.vmConfig(vm).catch((error: unknown) => {
+        if (error instanceof PvescalerError) return undefined;
+        throw error;
+      }),
+    ),
+  );
+  const read = configs.filter((config) => config !== undefined);
+  return {
+    vmIds: read.map(({ bootDisk }) => bootDisk?.baseVmId),
+    unread: configs.length - read.length,
+  };
 }
 
 interface Found {
   readonly view: RegionView;
   readonly vm: VmSummary;
-  readonly bases: readonly (number | undefined)[];
+  readonly bases: Bases;
   readonly machines: readonly Machine[];
 }
 
 function toTemplateVm(
-  { templates }: Config,
+  { templates, cluster }: Config,
   { view: { region }, vm, bases, machines }: Found,
 ): readonly TemplateVm[] {
   const { vmId, host, name = '', tags } = vm;
-  const template = Object.values(templates).find((one) => isOf(one, vm));
+  const all = Object.values(templates);
+  const built = all.find((one) => isBuiltTemplate(vm, one, cluster.name));
+  const template = built ?? all.find((one) => isNamedTemplate(vm, one));
   if (template === undefined) return [];
   const machine = machines.find(
     ({ pool, phase, placement }) =>
@@ -91,15 +114,12 @@ function toTemplateVm(
       phase !== 'gone' &&
       phase !== 'failed',
   );
-  const version = templateVersionOf(tags);
-  const linkedClones = bases.filter((base) => base === vmId).length;
-  return [{ template: template.key, version, region, host, vmId, name, linkedClones, machine }];
-}
-
-function isOf({ key, id, idByHost, name }: TemplateConfig, vm: VmSummary): boolean {
-  if (vm.tags.includes(templateTag(key))) return true;
-  if (id !== undefined) return vm.vmId === id;
-  return Object.keys(idByHost).length > 0 ? idByHost[vm.host] === vm.vmId : vm.name === name;
+  const version = built === undefined ? 0 : templateVersionOf(tags);
+  const linkedClones = bases.vmIds.filter((base) => base === vmId).length;
+  const { unread: unreadVms } = bases;
+  return [
+    { template: template.key, version, region, host, vmId, name, linkedClones, unreadVms, machine },
+  ];
 }
 
 export async function listTemplates(

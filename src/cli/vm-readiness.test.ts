@@ -60,7 +60,9 @@ function aSite(environment: Readonly<Record<string, string>> = {}, ssh = {}) {
     await clock.advance(0);
     return wait.observe(aMachine(phase));
   };
-  return { clock, guest, logins, host, open, observe };
+  /** Observes while the check that it starts is in progress. */
+  const start = (phase: Phase) => wait.observe(aMachine(phase));
+  return { clock, guest, logins, host, open, start, observe };
 }
 
 const ETH0 = { name: 'eth0', mac: undefined, addresses: ['fd00::7/64', '10.0.0.7/24'] };
@@ -92,6 +94,22 @@ describe('ReadinessWait', () => {
       { user: 'ubuntu', privateKeyPath: '/key', host: '10.0.0.7' },
       { user: 'ubuntu', privateKeyPath: '/key', host: '10.0.0.7' },
     ]);
+  });
+
+  it('says the same while logins fail for the same reason', async () => {
+    const site = aSite();
+    site.guest.interfaces = [ETH0];
+    site.guest.sshError = new Unreachable('SSH_UNREACHABLE', 'connection refused');
+    await site.observe('ready');
+    const texts = new Set<unknown>();
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await site.clock.advance(10_000);
+      for (const readiness of [site.start('ready'), await site.observe('ready')]) {
+        texts.add('waitsFor' in readiness ? readiness.waitsFor : undefined);
+      }
+    }
+    expect([...texts]).toEqual(['a login over SSH at 10.0.0.7: connection refused']);
+    expect(site.logins).toHaveLength(4);
   });
 
   it('is not ready in time when the time since the start of the VM has passed', async () => {

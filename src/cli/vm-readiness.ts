@@ -46,6 +46,8 @@ export class ReadinessWait {
   /** Since when its VM runs, on the monotonic clock. */
   #runningSince: number | undefined;
   #waitsFor: string | undefined;
+  /** Why the last check failed. */
+  #error: string | undefined;
   #checking: Promise<void> | undefined;
   #checkedAt = Number.NEGATIVE_INFINITY;
   #addresses: readonly string[] = [];
@@ -72,19 +74,23 @@ export class ReadinessWait {
     const { timeoutMs, sshIntervalMs } = this.#open.config.readiness;
     if (clock.monotonic() - this.#runningSince > timeoutMs) {
       this.#ended.abort();
-      const waitsFor = this.#waitsFor ?? AGENT;
-      return { state: 'not-ready', waitsFor, addresses: this.#addresses };
+      return { state: 'not-ready', waitsFor: this.#describe(AGENT), addresses: this.#addresses };
     }
-    if (machine.phase === 'booting') this.#waitsFor = AGENT;
+    if (machine.phase === 'booting') this.#waitFor(AGENT);
     else if (clock.monotonic() - this.#checkedAt >= sshIntervalMs) this.#check(machine);
-    return { state: 'waiting', waitsFor: this.#waitsFor ?? ADDRESS };
+    return { state: 'waiting', waitsFor: this.#describe(ADDRESS) };
+  }
+
+  #describe(initial: string): string {
+    const waitsFor = this.#waitsFor ?? initial;
+    return this.#error === undefined ? waitsFor : `${waitsFor}: ${this.#error}`;
   }
 
   #check(machine: Machine): void {
     if (this.#checking !== undefined) return;
     this.#checking = this.#checkOnce(machine)
       .catch((error: unknown) => {
-        this.#waitsFor = `${this.#waitsFor ?? ADDRESS}: ${asPvescalerError(error).message}`;
+        this.#error = asPvescalerError(error).message;
       })
       .finally(() => {
         this.#checking = undefined;
@@ -92,14 +98,14 @@ export class ReadinessWait {
       });
   }
 
+  /** Keeps what was reported before until it knows better: each change is printed. */
   async #checkOnce(machine: Machine): Promise<void> {
-    this.#waitsFor = ADDRESS;
     this.#addresses = await this.#readAddresses(machine);
     const [first] = this.#addresses.toSorted(compareFamilies);
-    if (first === undefined) return;
+    if (first === undefined) return this.#waitFor(ADDRESS);
     const [host = first] = first.split('/');
     if (this.#login !== undefined) {
-      this.#waitsFor = `a login over SSH at ${host}`;
+      this.#waitFor(`a login over SSH at ${host}`);
       const signal = AbortSignal.any([this.#host.context.signal, this.#ended.signal]);
       await this.#host.context.adapters.checkSshLogin(
         { ...this.#login, host },
@@ -107,6 +113,11 @@ export class ReadinessWait {
       );
     }
     this.#isReady = true;
+  }
+
+  #waitFor(what: string): void {
+    if (this.#waitsFor !== what) this.#error = undefined;
+    this.#waitsFor = what;
   }
 
   async #readAddresses(machine: Machine): Promise<readonly string[]> {

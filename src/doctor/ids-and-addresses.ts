@@ -32,7 +32,11 @@ function judgeVmIds({ region, pools }: RegionReader, { vms, takenVmIds }: Region
       fix,
     );
   }
-  return ok(`${usable} of ${range} for at most ${wanted} machines`);
+  return ok(
+    wanted === 0
+      ? `${usable} of ${range} can be used`
+      : `${usable} of ${range} for at most ${wanted} machines of pools`,
+  );
 }
 
 export function addressChecks(reader: RegionReader, now: () => number): readonly Check[] {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bridges of the pools' network cards on each host, and their VLANs.
+// The bridges of the machines' network cards on each host, and their VLANs.
 import type { BridgeInfo, RegionInspector } from '../ports/inspection.ts';
 import { type Check, failure, type Outcome, ok, skipped, warning } from './check.ts';
 import { type RegionReader, unique } from './region-reader.ts';
 
 export function networkChecks(reader: RegionReader, host: string, group: string): readonly Check[] {
-  const cards = reader.poolsOn(host).flatMap(({ network }) => network.interfaces);
+  const cards = reader.needsOn(host).flatMap(({ network }) => network.interfaces);
   let read: Promise<readonly BridgeInfo[]> | undefined;
   const bridgesOf = (inspector: RegionInspector, signal: AbortSignal) =>
     (read ??= inspector.bridges(host, { signal }));
@@ -43,7 +43,7 @@ function judgeBridge(host: string, name: string, bridges: readonly BridgeInfo[])
   const names = bridges.map((bridge) => bridge.name).join(', ');
   return failure(
     `${host} has no bridge ${name}; it has ${names || 'none'}`,
-    'Correct network.interfaces of the pools, create the bridge, or deny the host.',
+    'Correct the bridge in pools, vms or templates, create the bridge, or deny the host.',
   );
 }
 
@@ -64,7 +64,7 @@ function judgeVlan(bridge: BridgeInfo | undefined, vlan: number): Outcome {
   if (bridge.vlans !== undefined && !carries(bridge.vlans, vlan)) {
     return failure(
       `${bridge.name} carries the VLANs ${bridge.vlans}, and not ${vlan}`,
-      `Add the VLAN to bridge-vids of ${bridge.name}, or correct the pool.`,
+      `Add the VLAN to bridge-vids of ${bridge.name}, or correct the config.`,
     );
   }
   return ok('the bridge carries it');

@@ -144,7 +144,7 @@ interface RegionFacts {
 const VM_OPTIONS = ['CPU', 'Memory', 'Disk', 'HWType', 'Network', 'Options'];
 
 function features(reader: RegionReader, { hosts, major, vnets }: RegionFacts): readonly Feature[] {
-  const { region, pools, config } = reader;
+  const { region, pools, config, needs } = reader;
   const { storage, resourcePool } = region;
   const vms = resourcePool === undefined ? '/vms' : `/pool/${resourcePool}`;
   const on = (path: string, ...privileges: readonly string[]): Need => ({ path, privileges });
@@ -158,6 +158,8 @@ function features(reader: RegionReader, { hosts, major, vnets }: RegionFacts): r
   const joinsByAgent = pools.some(
     ({ join }) => join !== 'none' && 'via' in (config.join[join] ?? {}) && viaAgent(reader, join),
   );
+  // The guest of a template that is built reports through the agent.
+  const buildsTemplates = Object.values(config.templates).some(({ image }) => image !== undefined);
   const options = VM_OPTIONS.map((name) => `VM.Config.${name}`);
   return [
     { subject: 'list VMs', needs: [on('/vms', 'VM.Audit')] },
@@ -190,14 +192,14 @@ function features(reader: RegionReader, { hosts, major, vnets }: RegionFacts): r
           },
         ]
       : []),
-    ...(pools.some(({ from }) => from.kind === 'template')
+    ...(buildsTemplates || needs.some(({ from }) => from.kind === 'template')
       ? [{ subject: 'clones of templates', needs: [on(vms, 'VM.Clone', 'VM.Config.Cloudinit')] }]
       : []),
     { subject: 'guest agent', needs: [on(vms, audit)] },
     {
       subject: 'commands in guests',
       needs: [on(vms, execute)],
-      isOptional: !joinsByAgent,
+      isOptional: !joinsByAgent && !buildsTemplates,
     },
     { subject: 'network cards', needs: bridgeNeeds(reader, vnets) },
   ];
@@ -208,8 +210,8 @@ function viaAgent({ config }: RegionReader, join: 'k3s' | 'rke2' | 'kubeadm' | '
   return recipe !== undefined && 'via' in recipe && recipe.via === 'agent';
 }
 
-function bridgeNeeds({ pools }: RegionReader, vnets: readonly string[]): readonly Need[] {
-  const cards = pools.flatMap(({ network }) => network.interfaces);
+function bridgeNeeds({ needs }: RegionReader, vnets: readonly string[]): readonly Need[] {
+  const cards = needs.flatMap(({ network }) => network.interfaces);
   const names = cards
     .filter(({ bridge }) => !vnets.includes(bridge))
     .map(({ bridge, vlan }) => (vlan === undefined ? bridge : `${bridge}/${vlan}`));

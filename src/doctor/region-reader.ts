@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One region of the config and what several checks read of it, once.
-import type { Config, PoolConfig, RegionConfig } from '../config/index.ts';
+import type { Config, PoolConfig, RegionConfig, TemplateConfig } from '../config/index.ts';
 import type { Host } from '../model/host.ts';
 import { PvescalerError } from '../ports/errors.ts';
 import type { RegionView } from '../ports/hypervisor.ts';
@@ -9,6 +9,9 @@ import { type Outcome, skipped } from './check.ts';
 
 /** What an endpoint answered, or why not. */
 export type EndpointAnswer = EndpointInfo | { readonly error: PvescalerError };
+
+/** What machines are created from, and what they need of hosts. */
+export type MachineNeeds = Pick<PoolConfig, 'from' | 'size' | 'network' | 'placement'>;
 
 export class RegionReader {
   readonly config: Config;
@@ -96,18 +99,48 @@ export class RegionReader {
     return this.config.pools.filter(({ regions }) => regions.includes(this.region.name));
   }
 
-  /** Pools that may have machines on the host. */
-  poolsOn(host: string): readonly PoolConfig[] {
-    return this.pools.filter(({ placement }) => {
+  /** Of the pools, of VMs created by hand, and of the VMs that become templates. */
+  get needs(): readonly MachineNeeds[] {
+    const { vms, templates } = this.config;
+    return [
+      ...this.pools,
+      ...(vms.isConfigured ? [{ ...vms, from: vms.defaultSource ?? vms.from }] : []),
+      ...Object.values(templates).flatMap((template) => buildNeeds(vms, template)),
+    ];
+  }
+
+  /** Of the machines that may be on the host. */
+  needsOn(host: string): readonly MachineNeeds[] {
+    return this.needs.filter(({ placement }) => {
       const { allow, deny } = placement.hosts;
       return (allow.length === 0 || allow.includes(host)) && !deny.includes(host);
     });
   }
 
   usesImages(host?: string): boolean {
-    const pools = host === undefined ? this.pools : this.poolsOn(host);
-    return pools.some(({ from }) => from.kind === 'image');
+    const needs = host === undefined ? this.needs : this.needsOn(host);
+    return needs.some(({ from }) => from.kind === 'image');
   }
+}
+
+/** The first network card is that of the VMs, on the bridge of the template. */
+function buildNeeds(
+  vms: Config['vms'],
+  { image, bridge, cpu, memoryBytes, diskBytes }: TemplateConfig,
+): readonly MachineNeeds[] {
+  if (image === undefined) return [];
+  const { network, placement, size } = vms;
+  return [
+    {
+      from: { kind: 'image', image },
+      size: { ...size, cpu, memoryBytes, diskBytes },
+      network: {
+        ...network,
+        interfaces: network.interfaces.slice(0, 1).map((card) => ({ ...card, bridge })),
+      },
+      placement: { ...placement, hosts: { allow: [], deny: [] } },
+    },
+  ];
 }
 
 function formatSshOrigin({ hostname, port }: { readonly hostname: string; readonly port: number }) {

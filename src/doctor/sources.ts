@@ -3,18 +3,23 @@
 import type { Config, ImageConfig, TemplateConfig } from '../config/index.ts';
 import { formatBytes } from '../model/format-text.ts';
 import type { Host } from '../model/host.ts';
+import { findTemplates, isNamedTemplate } from '../model/role.ts';
 import type { RegionView } from '../ports/hypervisor.ts';
 import { findChecksum } from '../setup/index.ts';
-import { type Check, failure, type Outcome, ok, skipped, warning } from './check.ts';
+import { type Check, failure, type Outcome, ok, warning } from './check.ts';
 import type { DoctorContext } from './context.ts';
 import { type RegionReader, unique } from './region-reader.ts';
 
-function imagesOf({ images, templates, pools }: Config): readonly ImageConfig[] {
-  const names = pools.flatMap(({ from }) => {
-    if (from.kind === 'image') return [from.image];
-    const image = from.kind === 'template' ? templates[from.template]?.image : undefined;
-    return image === undefined ? [] : [image];
-  });
+/** Of the pools, of VMs created by hand, and of the templates that are built from an image. */
+function imagesOf({ images, templates, pools, vms }: Config): readonly ImageConfig[] {
+  const sources = [
+    ...pools.map(({ from }) => from),
+    ...(vms.isConfigured ? [vms.defaultSource] : []),
+  ];
+  const names = [
+    ...sources.flatMap((from) => (from?.kind === 'image' ? [from.image] : [])),
+    ...Object.values(templates).flatMap(({ image }) => image ?? []),
+  ];
   return unique(names).flatMap((name) => images[name] ?? []);
 }
 
@@ -38,11 +43,11 @@ export function checksumChecks({ adapters }: DoctorContext, config: Config): rea
   }));
 }
 
-/** Images of the pools on a host: already there, or the host can download them. */
+/** Images that a host needs: already there, or the host can download them. */
 export function imageChecks(reader: RegionReader, host: string, group: string): readonly Check[] {
   const { config, region } = reader;
   const names = reader
-    .poolsOn(host)
+    .needsOn(host)
     .flatMap(({ from }) => (from.kind === 'image' ? [from.image] : []));
   return unique(names).flatMap((name) => {
     const image = config.images[name];
@@ -68,14 +73,16 @@ export function imageChecks(reader: RegionReader, host: string, group: string): 
   });
 }
 
-/** Templates of the pools: on the host itself, or on shared storage. */
+/** Templates that are cloned on a host, or can be built: there, or on shared storage. */
 export function templateChecks(
   reader: RegionReader,
   { host, view, group }: { readonly host: Host; readonly view: RegionView; readonly group: string },
 ): readonly Check[] {
-  const keys = reader
-    .poolsOn(host.name)
+  const used = reader
+    .needsOn(host.name)
     .flatMap(({ from }) => (from.kind === 'template' ? [from.template] : []));
+  const built = Object.values(reader.config.templates).filter(({ image }) => image !== undefined);
+  const keys = [...used, ...built.map(({ key }) => key)];
   return unique(keys).flatMap((key) => {
     const template = reader.config.templates[key];
     if (template === undefined) return [];
@@ -101,36 +108,48 @@ async function judgeTemplate(
   { template, host, view, signal }: TemplateOnHost,
 ): Promise<Outcome> {
   const { hypervisor } = await reader.inspector();
+  const { cluster } = reader.config;
   const wanted = describe(template, host.name);
-  const matches = view.vms.filter((vm) => isMatch(template, vm));
-  const found = matches.filter(({ isTemplate }) => isTemplate);
-  if (found.length === 0) {
-    const [plain] = matches;
-    return failure(
-      plain === undefined ? `there is no template ${wanted}` : `VM ${plain.vmId} is not a template`,
-      plain === undefined
-        ? `Create it, or correct templates.${template.key}.`
-        : `Convert it: qm template ${plain.vmId}`,
-    );
-  }
-  if (found.some((vm) => vm.host === host.name)) return ok(`${wanted} is on ${host.name}`);
-  const [other] = found;
-  if (other === undefined) return skipped('it is not there');
-  const { bootDisk } = await hypervisor.vmConfig(other, { signal });
+  const found = findTemplates(view.vms, template, cluster.name);
+  const [first] = found;
+  if (first === undefined) return judgeMissing(reader, template, { wanted, view });
+  const own = found.find((vm) => vm.host === host.name);
+  if (own !== undefined) return ok(`VM ${own.vmId} on ${host.name}`);
+  const { bootDisk } = await hypervisor.vmConfig(first, { signal });
   const storage = host.storages.find(({ name }) => name === bootDisk?.storage);
-  if (storage?.shared === true) return ok(`${wanted} is on shared storage`);
+  if (storage?.shared === true) return ok(`VM ${first.vmId} on shared storage`);
+  const buildIt = `pvescaler template build ${template.key} --host ${host.name}`;
   return failure(
-    `${wanted} is only on ${other.host}, and its disk on the local storage ${bootDisk?.storage ?? '-'}: ${host.name} cannot clone it`,
-    'Create the template on this host too (templates.NAME.id takes an id per host), move its disk to shared storage, or deny the host for the pool.',
+    `${wanted} is only on ${first.host}, and its disk on the local storage ${bootDisk?.storage ?? '-'}: ${host.name} cannot clone it`,
+    template.image === undefined
+      ? 'Create the template on this host too (templates.NAME.id takes an id per host), move its disk to shared storage, or deny the host.'
+      : `Build the template on this host too, move its disk to shared storage, or deny the host:\n${buildIt}`,
   );
 }
 
-type Vm = RegionView['vms'][number];
-
-function isMatch({ id, idByHost, name }: TemplateConfig, vm: Vm): boolean {
-  if (id !== undefined) return vm.vmId === id;
-  if (Object.keys(idByHost).length > 0) return idByHost[vm.host] === vm.vmId;
-  return vm.name === name;
+function judgeMissing(
+  { pools }: RegionReader,
+  template: TemplateConfig,
+  { wanted, view }: { readonly wanted: string; readonly view: RegionView },
+): Outcome {
+  const plain = view.vms.find((vm) => isNamedTemplate({ ...vm, isTemplate: true }, template));
+  if (template.image !== undefined && plain === undefined) {
+    const isOfPool = pools.some(
+      ({ from }) => from.kind === 'template' && from.template === template.key,
+    );
+    // The first vm create builds it too, after a question.
+    const judged = isOfPool ? failure : warning;
+    return judged(
+      `there is no template ${wanted} yet`,
+      `Build it:\npvescaler template build ${template.key}`,
+    );
+  }
+  return failure(
+    plain === undefined ? `there is no template ${wanted}` : `VM ${plain.vmId} is not a template`,
+    plain === undefined
+      ? `Create it, or correct templates.${template.key}.`
+      : `Convert it: qm template ${plain.vmId}`,
+  );
 }
 
 function describe({ id, idByHost, name }: TemplateConfig, host: string): string {

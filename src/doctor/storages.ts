@@ -92,7 +92,7 @@ function judgeStorage(host: Host, { key, name, content }: StorageUse): Outcome {
 
 function listUses(reader: RegionReader, host: string): readonly StorageUse[] {
   const { images, seeds, disks } = reader.region.storage;
-  const sizes = reader.poolsOn(host).map(({ size }) => size.diskBytes);
+  const sizes = reader.needsOn(host).map(({ size }) => size.diskBytes);
   const largest = Math.max(0, ...sizes);
   return [
     ...(reader.usesImages(host)

@@ -48,7 +48,8 @@ function totalRequests(pod: PodSource, status: PodStatusSource | undefined): Res
     readRequests,
   );
   const whole = podLevelRequests(pod, status);
-  return toResources(addAmounts(new Map([...containers, ...whole]), readQuantities(spec.overhead)));
+  const requests = whole.size === 0 ? containers : new Map([...containers, ...whole]);
+  return toResources(addAmounts(requests, readQuantities(spec.overhead)));
 }
 
 type ReadRequests = (container: ContainerSource) => Amounts;
@@ -104,7 +105,7 @@ function containerRequests(
       );
     }
   }
-  return maxAmounts(together, starting);
+  return starting.size === 0 ? together : maxAmounts(together, starting);
 }
 
 export function isSidecar(initContainer: ContainerSource): boolean {
@@ -113,9 +114,8 @@ export function isSidecar(initContainer: ContainerSource): boolean {
 
 // Pod-level requests replace the sum of the containers, resource by resource.
 function podLevelRequests(pod: PodSource, status: PodStatusSource | undefined): Amounts {
-  const own = [...readQuantities(pod.spec?.resources?.requests)].filter(([name]) =>
-    isPodLevel(name),
-  );
+  if (!pod.spec?.resources?.requests) return NO_AMOUNTS;
+  const own = [...readQuantities(pod.spec.resources.requests)].filter(([name]) => isPodLevel(name));
   if (!status?.resources) return new Map(own);
   const desired = isResizeRefused(status) ? NO_AMOUNTS : new Map(own);
   const effective = maxAmounts(
@@ -143,6 +143,7 @@ function readQuantities(quantities: QuantityMap | null | undefined): Amounts {
 
 function addAmounts(left: Amounts, right: Amounts): Amounts {
   if (right.size === 0) return left;
+  if (left.size === 0) return right;
   const sum = new Map(left);
   for (const [name, amount] of right) sum.set(name, (sum.get(name) ?? 0n) + amount);
   return sum;

@@ -84,3 +84,59 @@ export function templateVersionOf(tags: readonly string[]): number {
   const versions = tags.flatMap((tag) => VERSION_TAG.exec(tag)?.[1] ?? []);
   return Math.max(0, ...versions.map(Number));
 }
+
+/** How the config names a template. */
+export interface TemplateIdentity {
+  /** Its name in the config, which templates that pvescaler built have as a tag. */
+  readonly key?: string;
+  readonly id: number | undefined;
+  readonly idByHost: Readonly<Record<string, number>>;
+  readonly name: string | undefined;
+}
+
+interface ListedVm {
+  readonly vmId: number;
+  readonly host: string;
+  readonly name: string | undefined;
+  readonly tags: readonly string[];
+  readonly isTemplate: boolean;
+}
+
+/** True for every version that this cluster built. Another cluster on the same hosts may have a template of that name. */
+export function isBuiltTemplate(
+  { tags, isTemplate }: ListedVm,
+  { key }: TemplateIdentity,
+  clusterName: string | undefined,
+): boolean {
+  if (!isTemplate || key === undefined || !tags.includes(templateTag(key))) return false;
+  return clusterName === undefined || tags.includes(clusterName.toLowerCase());
+}
+
+/** True for a template that was made by other means, or that another cluster built. */
+export function isNamedTemplate(
+  { vmId, host, name, isTemplate }: ListedVm,
+  identity: TemplateIdentity,
+): boolean {
+  if (!isTemplate) return false;
+  if (identity.id !== undefined) return vmId === identity.id;
+  const hasIds = Object.keys(identity.idByHost).length > 0;
+  return hasIds ? identity.idByHost[host] === vmId : name === identity.name;
+}
+
+/** What is cloned: on each host the newest version that this cluster built; where it built none, what the config names. */
+export function findTemplates<T extends ListedVm>(
+  vms: readonly T[],
+  identity: TemplateIdentity,
+  clusterName: string | undefined,
+): readonly T[] {
+  const built = vms.filter((vm) => isBuiltTemplate(vm, identity, clusterName));
+  const newest = new Map<string, number>();
+  for (const { host, tags } of built) {
+    newest.set(host, Math.max(newest.get(host) ?? 0, templateVersionOf(tags)));
+  }
+  return vms.filter((vm) => {
+    const version = newest.get(vm.host);
+    if (version === undefined) return isNamedTemplate(vm, identity);
+    return built.includes(vm) && templateVersionOf(vm.tags) === version;
+  });
+}

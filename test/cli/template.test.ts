@@ -35,8 +35,16 @@ describe('template', () => {
       'template ubuntu version 1 is VM 9000 on pve1',
       'template ubuntu version 1 is VM 9001 on pve2',
     ]);
+    expect(built.err).toContain('ubuntu-2204-cloud-template on pve1: 30 %, importing the image');
+    expect(built.err).toContain('ubuntu-2204-cloud-template on pve2: 100 %, ready');
     const { data } = await lab.request('GET', '/nodes/pve1/qemu/9000/config');
     expect(data).toMatchObject({ template: 1, name: 'ubuntu-2204-cloud-template', cores: 1 });
+    const doctor = lab.run('doctor', '--all', '-o', 'json');
+    expect(doctor.out).toContain('VM 9001 on pve2');
+    expect(lab.run('template', 'build', '--host', 'pve7')).toMatchObject({
+      exitCode: 4,
+      err: expect.stringContaining('Use one of pve1, pve2.') as unknown,
+    });
     expect(lab.run('template', 'sync').out).toBe('template ubuntu is up to date\n');
     const vm = lab.run('vm', 'create', '--role', 'worker', '--host', 'pve1', '--size', 'small');
     expect(vm.err).not.toMatch(/fail/i);
@@ -56,6 +64,7 @@ describe('template', () => {
     const create = ['vm', 'create', '--role', 'master', '--host', 'pve2'];
     const asked = lab.run(...create);
     expect(asked).toMatchObject({ exitCode: 4 });
+    expect(asked.err).toContain('there is no template ubuntu on pve2\n');
     expect(asked.err).toContain('Run pvescaler template build ubuntu first, or add --yes.');
     const created = lab.run(...create, '--yes');
     expect(created.out).toContain('template ubuntu version 1 is VM 9000 on pve2');

@@ -208,7 +208,7 @@ const FAILING: Readonly<Record<CheckName, FailingFixture>> = {
       vms: [{ id: 9_000, host: 'pve1', template: true, config: { scsi0: 'local-lvm:8' } }],
     }),
     cause: /9000 is only on pve1, and its disk on the local storage local-lvm: pve2 cannot/,
-    fix: /Create the template on this host too/,
+    fix: /\npvescaler template build base --host pve2$/,
   },
   'api-server': {
     kubernetes: (sim) =>
@@ -404,6 +404,69 @@ describe('examine', () => {
     expect(find(results, 'join-token')).toMatchObject([
       { status: 'warning', cause: expect.stringContaining('no CA hash') as unknown },
     ]);
+  });
+
+  it('accepts a template that pvescaler built on each host, with an id of its own there', async () => {
+    const tags = 'kubernetes;pvescaler;template-base;version-1';
+    const results = await examineInstallation({
+      cluster: (cluster) => ({
+        ...cluster,
+        vms: ['pve1', 'pve2'].map((host, at) => ({
+          id: 9_000 + at,
+          host,
+          template: true,
+          config: { name: 'base', scsi0: 'local-lvm:8', tags },
+        })),
+      }),
+    });
+    expect(find(results, 'template')).toMatchObject([
+      { status: 'ok', detail: 'VM 9000 on pve1' },
+      { status: 'ok', detail: 'VM 9001 on pve2' },
+    ]);
+  });
+
+  describe('with VMs created by hand, and no pool', () => {
+    const withoutPools: Changes['config'] = (draft) => {
+      draft.pools = [];
+      draft.mode = 'standalone';
+      draft.templates = { base: { id: 9_000, image: 'noble' } };
+    };
+
+    it('examines images, storages, bridges, templates and privileges', async () => {
+      const results = await examineInstallation({
+        config: withoutPools,
+        cluster: withRole([...EVERYTHING_BUT_CLONE]),
+      });
+      const failed = results.filter(({ status }) => status === 'failure');
+      expect(failed.map(({ name, subject }) => `${name} ${subject}`)).toEqual([
+        'privileges clones of templates',
+        'privileges guest agent',
+        'privileges commands in guests',
+      ]);
+      const ok = results.filter(({ status }) => status === 'ok');
+      const names = ok.map(({ name, subject = '' }) => `${name} ${subject}`);
+      for (const name of [
+        'checksum-list images.noble',
+        'storage images (local)',
+        'bridge vmbr0',
+        'image noble',
+        'template base',
+      ]) {
+        expect(names).toContain(name);
+      }
+    });
+
+    it('warns that a template is not built yet, which the first VM does', async () => {
+      const results = await examineInstallation({
+        config: withoutPools,
+        cluster: (cluster) => ({ ...cluster, vms: [] }),
+      });
+      expect(find(results, 'template')[0]).toMatchObject({
+        status: 'warning',
+        cause: 'there is no template 9000 yet',
+        fix: 'Build it:\npvescaler template build base',
+      });
+    });
   });
 
   it('reads nothing from Kubernetes with scope proxmox', async () => {

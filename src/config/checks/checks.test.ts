@@ -245,6 +245,14 @@ describe('checks of images, templates and recipes', () => {
       'templates: { a: { name: t, image: x } }',
       ["templates.a.image: image 'x' is not defined; 'images' is empty"],
     ],
+    [
+      'templates: { a: { name: t, packages: [htop vim], files: [{ path: etc/motd, content: x }], sources: [{ name: d, source: deb https://x jammy, keyUrl: https://x/k }] } }',
+      [
+        'templates.a.packages[0]: must be the name of one package, with or without a version: htop, or htop=3.0.5-7',
+        'templates.a.files[0].path: must be an absolute path in the guest',
+        "templates.a.sources[0].source: must be URL, suite and components without 'deb', such as https://download.docker.com/linux/ubuntu jammy stable",
+      ],
+    ],
     ['join: { custom: {} }', ["join.custom: needs 'scriptFile' or 'cloudConfigFile'"]],
     [
       'join: { custom: { via: agent, cloudConfigFile: x } }',

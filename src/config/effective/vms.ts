@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ConfigFile } from '../schema/index.ts';
 import { poolSchema } from '../schema/pool.ts';
+import { vmsSchema } from '../schema/vms.ts';
 import { buildPool, buildSource } from './pool.ts';
 
 /** Sizes of the VM creation plan, for configs that do not define their own. */
@@ -33,7 +34,17 @@ export function buildVms(file: ConfigFile) {
     },
     file,
   );
-  return { ...pool, defaultSource: from === undefined ? undefined : buildSource(from) };
+  return {
+    ...pool,
+    defaultSource: from === undefined ? undefined : buildSource(from),
+    isConfigured: file.pools.length === 0 || differsFromDefaults(file.vms),
+  };
+}
+
+/** The source does not count: the only one of the config is a default, for pools as well. */
+function differsFromDefaults(vms: ConfigFile['vms']): boolean {
+  const defaults = vmsSchema.parse({});
+  return JSON.stringify({ ...vms, from: undefined }) !== JSON.stringify(defaults);
 }
 
 /** Sizes by name: those of the config, and the plan's where the config has none of that name. */

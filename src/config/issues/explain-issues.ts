@@ -62,11 +62,18 @@ function wrongKindError(path: ConfigPath, value: unknown, expected: Expected): F
 
 function wrongKindHint(path: ConfigPath, value: unknown, expected: string): string {
   const last = path.findLast((step) => typeof step === 'string') ?? '';
-  if (typeof value === 'string' && isSecretKey(last)) {
-    return '; do not write secrets into the file: refer to a file, an environment variable or a Kubernetes Secret';
-  }
+  if (typeof value === 'string') return textHint(value, expected, last);
+  if (expected.includes('range')) return '; write the first and the last, such as 1250-1300';
   const isTyped = typeof value === 'number' || typeof value === 'boolean';
   return isTyped && !/list|mapping|number|true/.test(expected) ? '; put it in quotes' : '';
+}
+
+function textHint(value: string, expected: string, key: string): string {
+  if (isSecretKey(key)) {
+    return '; do not write secrets into the file: refer to a file, an environment variable or a Kubernetes Secret';
+  }
+  if (/^a (whole )?number$/.test(expected) && /^\d+$/.test(value)) return '; remove the quotes';
+  return expected === 'a list' ? '; put it in square brackets' : '';
 }
 
 function missingKeyError(path: ConfigPath): Finding {

@@ -61,6 +61,13 @@ describe('unknown keys', () => {
 });
 
 describe('values of the wrong type', () => {
+  it('says how a range of VM ids is written', () => {
+    const problems = loadProblems('proxmox: { lab: { vmIds: 1250 } }\n').join('\n');
+    expect(problems).toContain(
+      'proxmox.lab.vmIds: expected a VM id range, not a number; write the first and the last, such as 1250-1300',
+    );
+  });
+
   it.each([
     ['mode: 3\n', 'mode: must be one of standalone, externalgrpc'],
     [
@@ -80,14 +87,22 @@ describe('values of the wrong type', () => {
       'guards: { maxTotalUnreadyPercentage: 101 }\n',
       'guards.maxTotalUnreadyPercentage: must be at most 100',
     ],
+    [
+      'guards: { okTotalUnreadyCount: "3" }\n',
+      'guards.okTotalUnreadyCount: expected a number, not text; remove the quotes',
+    ],
+    ['pools: small\n', 'pools: expected a list, not text; put it in square brackets'],
     ['intervals: { scan: 15 }\n', "intervals.scan: missing unit; did you mean '15s'?"],
     ['intervals: { scan: 15 sec }\n', 'intervals.scan: duration contains white space'],
     ['intervals: { reconcile: 1s }\n', 'intervals.reconcile: is less than 5s'],
     ['apiVersion: v1\n', 'apiVersion: must be pvescaler.dev/v1alpha1'],
-    ['ssh: { publicKeys: ssh-ed25519 }\n', 'ssh.publicKeys: expected a list, not text'],
+    [
+      'ssh: { publicKeys: ssh-ed25519 }\n',
+      'ssh.publicKeys: expected a list, not text; put it in square brackets',
+    ],
     [
       'ssh: { publicKeys: [nonsense] }\n',
-      'ssh.publicKeys[0]: must be one line of an SSH public key file',
+      'ssh.publicKeys[0]: must be one line of an SSH public key file; a path belongs to publicKeyFiles',
     ],
     [
       'http: { health: "8080" }\n',

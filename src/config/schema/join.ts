@@ -6,7 +6,7 @@ import { url } from './address-leaves.ts';
 import { duration } from './amount-leaves.ts';
 import { key } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { checkPattern, filePath, nonEmptyText } from './name-leaves.ts';
+import { checkPattern, filePath, guestPath, nonEmptyText, octalMode } from './name-leaves.ts';
 import { secretSourceKeys } from './secret-keys.ts';
 
 const agentToken = secretSourceKeys('an agent token', 'token');
@@ -29,23 +29,13 @@ const TOKEN_DESCRIPTION =
   'Join token: `auto` creates one bootstrap token per machine through the Kubernetes API; alternatively a static agent token.';
 
 const fileSchema = z.strictObject({
-  path: key(
-    textLeaf({ type: 'absolute path', json: { type: 'string', pattern: '^/' } }, (value) =>
-      checkPattern(value, /^\/[^\0\n]+$/, 'must be an absolute path in the guest'),
-    ),
-    'Path of the file in the guest.',
-  ),
+  path: key(guestPath(), 'Path of the file in the guest.'),
   content: key(
     z.string().optional(),
     'Content of the file. Do not put secrets here: the config file is not a safe place for them.',
   ),
   contentFile: key(filePath().optional(), 'Local file whose content is used.'),
-  permissions: key(
-    textLeaf({ type: 'octal mode', json: { type: 'string', pattern: '^0?[0-7]{3,4}$' } }, (value) =>
-      checkPattern(value, /^0?[0-7]{3,4}$/, "must be an octal mode in quotes, such as '0644'"),
-    ).prefault('0644'),
-    'File mode.',
-  ),
+  permissions: key(octalMode().prefault('0644'), 'File mode.'),
 });
 
 /**

@@ -183,3 +183,39 @@ export function unixUser() {
 export function checkPattern(value: string, form: RegExp, problem: string): Parsed<string> {
   return form.test(value) ? accepted(value) : refused(problem);
 }
+
+export function guestPath() {
+  return textLeaf({ type: 'absolute path', json: { type: 'string', pattern: '^/' } }, (value) =>
+    checkPattern(value, /^\/[^\0\n]+$/, 'must be an absolute path in the guest'),
+  );
+}
+
+export function octalMode() {
+  return textLeaf(
+    { type: 'octal mode', json: { type: 'string', pattern: '^0?[0-7]{3,4}$' } },
+    (value) =>
+      checkPattern(value, /^0?[0-7]{3,4}$/, "must be an octal mode in quotes, such as '0644'"),
+  );
+}
+
+/** One word for apt: `htop`, `kubelet=1.34.2-1.1`, `libc6:arm64`, `nginx/stable`. */
+export function aptPackage() {
+  return textLeaf({ type: 'package', json: { type: 'string' } }, (value) =>
+    checkPattern(
+      value,
+      /^[a-z0-9][a-z0-9+.-]*(:[a-z0-9-]+)?([=/][A-Za-z0-9.+:~*-]+)?$/,
+      'must be the name of one package, with or without a version: htop, or htop=3.0.5-7',
+    ),
+  );
+}
+
+/** A line of sources.list without `deb` and options. */
+export function aptSource() {
+  return textLeaf({ type: 'package source', json: { type: 'string' } }, (value) =>
+    checkPattern(
+      value,
+      /^https?:\/\/\S+( +\S+)+$/,
+      "must be URL, suite and components without 'deb', such as https://download.docker.com/linux/ubuntu jammy stable",
+    ),
+  );
+}

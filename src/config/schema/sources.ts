@@ -6,12 +6,16 @@ import { bytes, duration, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
 import {
+  aptPackage,
+  aptSource,
   bridge,
   checkPattern,
   dnsName,
   entryName,
   filePath,
+  guestPath,
   nonEmptyText,
+  octalMode,
   proxmoxHost,
   storageId,
   unixUser,
@@ -88,7 +92,7 @@ export const templateSchema = z.strictObject({
     },
   ),
   packages: key(
-    z.array(nonEmptyText()).prefault(['qemu-guest-agent']),
+    z.array(aptPackage()).prefault(['qemu-guest-agent']),
     'Packages installed while the template is built.',
   ),
   sources: key(
@@ -97,7 +101,7 @@ export const templateSchema = z.strictObject({
         z.strictObject({
           name: key(entryName(), 'Name of the files in /etc/apt.'),
           source: key(
-            nonEmptyText(),
+            aptSource(),
             'URL, suite and components, as in sources.list: `https://download.docker.com/linux/ubuntu jammy stable`.',
           ),
           key: key(z.string().optional(), 'Public key of the source, ASCII-armored.'),
@@ -111,9 +115,9 @@ export const templateSchema = z.strictObject({
     z
       .array(
         z.strictObject({
-          path: key(nonEmptyText(), 'Absolute path in the template.'),
+          path: key(guestPath(), 'Path of the file in the template.'),
           content: key(z.string(), 'Content of the file. No secrets: each clone has the file.'),
-          permissions: key(z.string().prefault('0644'), 'File mode.'),
+          permissions: key(octalMode().prefault('0644'), 'File mode.'),
         }),
       )
       .prefault([]),
@@ -163,7 +167,7 @@ function publicKey() {
     checkPattern(
       value.trim(),
       /^(ssh-(rsa|ed25519|dss)|ecdsa-sha2-\S+|sk-\S+) [A-Za-z0-9+/=]{16,}( [^\n]*)?$/,
-      'must be one line of an SSH public key file',
+      'must be one line of an SSH public key file; a path belongs to publicKeyFiles',
     ),
   );
 }

@@ -2,7 +2,7 @@
 // Which VM is cloned: by id, by an id per host, or by name; on the machine's own host, or on shared storage. A
 // template's configuration is read once, and again when its summary changes or after some minutes.
 
-import { templateTag, templateVersionOf } from '../../model/role.ts';
+import { findTemplates } from '../../model/role.ts';
 import type { Template } from '../../placement/index.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
@@ -35,7 +35,7 @@ function startReads(
   { region, source }: { readonly region: string; readonly source: TemplateSource },
 ): readonly string[] {
   const view = context.views.get(region);
-  const unknown = view === undefined ? [] : templateVms(view, source);
+  const unknown = view === undefined ? [] : templateVms(context, view, source);
   return unknown
     .filter((vm) => !isKnown(context, region, vm))
     .map((vm) => {
@@ -50,12 +50,12 @@ function startReads(
 
 /** The templates of the region that match the source and have been read, with the storage of their disks. */
 export function templatesIn(
-  { state }: ReconcileContext,
+  context: ReconcileContext,
   view: RegionView,
   source: TemplateSource,
 ): readonly Template[] {
-  return templateVms(view, source).flatMap(({ vmId, host }) => {
-    const storage = state.templates.get(`${view.region}/${vmId}`)?.storage;
+  return templateVms(context, view, source).flatMap(({ vmId, host }) => {
+    const storage = context.state.templates.get(`${view.region}/${vmId}`)?.storage;
     return storage === undefined ? [] : [{ vmId, host, storage }];
   });
 }
@@ -67,26 +67,17 @@ export function findUnreadTemplate(
   source: TemplateSource,
 ): VmSummary | undefined {
   if (templatesIn(context, view, source).length > 0) return undefined;
-  return templateVms(view, source).find(
+  return templateVms(context, view, source).find(
     ({ vmId }) => !context.state.templates.has(`${view.region}/${vmId}`),
   );
 }
 
-/** Of several versions on a host, the newest: older ones are kept only for their linked clones. */
-function templateVms({ vms }: RegionView, source: TemplateSource): readonly VmSummary[] {
-  const found = vms.filter((vm) => vm.isTemplate && isTemplateOf(vm, source));
-  const newest = new Map<string, number>();
-  for (const { host, tags } of found) {
-    newest.set(host, Math.max(newest.get(host) ?? 0, templateVersionOf(tags)));
-  }
-  return found.filter(({ host, tags }) => templateVersionOf(tags) === newest.get(host));
-}
-
-function isTemplateOf(vm: VmSummary, { key, id, idByHost, name }: TemplateSource): boolean {
-  if (key !== undefined && vm.tags.includes(templateTag(key))) return true;
-  if (id !== undefined) return vm.vmId === id;
-  const hasIds = Object.keys(idByHost).length > 0;
-  return hasIds ? idByHost[vm.host] === vm.vmId : vm.name === name;
+function templateVms(
+  { settings }: Pick<ReconcileContext, 'settings'>,
+  { vms }: RegionView,
+  source: TemplateSource,
+): readonly VmSummary[] {
+  return findTemplates(vms, source, settings.clusterName);
 }
 
 function isKnown({ state, clock }: ReconcileContext, region: string, vm: VmSummary): boolean {
@@ -124,7 +115,9 @@ export async function templateFor(
   // Another template may be on a host that does not answer.
   const known = chooseTemplate(templatesIn(context, view, source), view, at.host);
   if (known !== undefined) return known;
-  const unread = templateVms(view, source).filter((vm) => !isKnown(context, at.region, vm));
+  const unread = templateVms(context, view, source).filter(
+    (vm) => !isKnown(context, at.region, vm),
+  );
   await Promise.all(unread.map((vm) => learnStorage(context, at.region, vm)));
   return chooseTemplate(templatesIn(context, view, source), view, at.host);
 }

@@ -8,18 +8,25 @@ import type { FleetSettings } from './settings.ts';
 export interface RemovedPool {
   readonly name: string;
   readonly machines: readonly Machine[];
+  /** Machines whose VM does not exist any more. */
+  readonly missing: number;
 }
 
 export function removedPools(
   machines: readonly Machine[],
   pools: FleetSettings['pools'],
+  isMissing: (machine: Machine) => boolean = () => false,
 ): readonly RemovedPool[] {
   const left = machines.filter(
     ({ pool, phase }) =>
       pools[pool] === undefined && roleOf(pool) === undefined && mayHaveVm(phase),
   );
   const byPool = Map.groupBy(left, ({ pool }) => pool);
-  return Array.from(byPool, ([name, own]) => ({ name, machines: own }));
+  return Array.from(byPool, ([name, own]) => ({
+    name,
+    machines: own,
+    missing: own.filter(isMissing).length,
+  }));
 }
 
 export function deleteCommand({ id, placement }: Machine): string {

@@ -2,6 +2,7 @@
 // The fleet's settings: complete, valid, readonly. Pools and regions are those of the config; setup/ adds what needs I/O.
 import type { ExtraFile, LoginInput, PoolInput, TemplateBuild } from '../../bootstrap/index.ts';
 import type { PoolConfig, RegionSettings } from '../../config/types/index.ts';
+import type { TemplateIdentity } from '../../model/role.ts';
 import type { JoinSettings } from './join-settings.ts';
 
 export type { RegionSettings } from '../../config/types/index.ts';
@@ -17,15 +18,10 @@ export interface ImageSettings {
 
 export type SourceSettings =
   | ({ readonly kind: 'image' } & ImageSettings)
-  | {
+  | ({
       readonly kind: 'template';
-      /** Its name in the config, which templates that pvescaler built have as a tag. */
-      readonly key?: string;
-      readonly id: number | undefined;
-      readonly idByHost: Readonly<Record<string, number>>;
-      readonly name: string | undefined;
       readonly clone: 'full' | 'linked';
-    }
+    } & TemplateIdentity)
   | { readonly kind: 'netboot' };
 
 export type NetworkSettings = PoolConfig['network'];
@@ -50,8 +46,7 @@ export interface PoolSettings extends PoolConfig {
 }
 
 /** A template of the config: how it is found, and how it is built. */
-export interface TemplateSettings
-  extends Pick<Extract<SourceSettings, { kind: 'template' }>, 'id' | 'idByHost' | 'name'> {
+export interface TemplateSettings extends Pick<TemplateIdentity, 'id' | 'idByHost' | 'name'> {
   /** Absent: it is made by other means. */
   readonly build?: TemplateBuildSettings;
 }

@@ -81,7 +81,7 @@ describe('a template build', () => {
     expect(existingResources(testFleet.hypervisor).isos).toEqual([]);
     const journal = await testFleet.store.journal.read();
     expect(journal.map(({ message }) => message)).toContain(
-      'ubuntu-cloud-template on pve1: 20 %, installing packages',
+      'ubuntu-cloud-template on pve1: 58 %, installing packages',
     );
   });
 

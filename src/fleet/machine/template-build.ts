@@ -2,6 +2,7 @@
 // A machine that becomes a template. While it boots, its guest reports through the agent what it installs; when that is
 // done it is shut down and converted. `joining` stands for these last steps, which begin with a durable record.
 import { parseTemplateReport, READ_REPORT } from '../../bootstrap/index.ts';
+import { buildPercent } from '../../model/template-progress.ts';
 import { PvescalerError, TaskFailed } from '../../ports/errors.ts';
 import {
   CONTINUE,
@@ -29,7 +30,8 @@ export async function building(reconcile: MachineReconcile): Promise<ReconcileRe
       return CONTINUE;
     }
     case 'building': {
-      const { percent, step } = report;
+      const { step } = report;
+      const percent = buildPercent('booting', report.percent);
       await reconcile.context.recordOnce(`progress of ${reconcile.id}`, {
         kind: 'did',
         subject: { pool: reconcile.machine.pool, machine: reconcile.id },

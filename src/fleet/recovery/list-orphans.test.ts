@@ -116,7 +116,7 @@ describe('machines of a pool that was removed from the config', () => {
     const { pools, removedPools } = await fleet.status();
     expect(pools.map(({ name }) => name)).toEqual(['others']);
     expect(removedPools).toEqual([
-      { name: 'workers', machines: expect.arrayContaining([...machines]) },
+      { name: 'workers', machines: expect.arrayContaining([...machines]), missing: 0 },
     ]);
     const orphans = await fleet.orphans();
     expect(orphans.map(({ kind }) => kind)).toEqual([

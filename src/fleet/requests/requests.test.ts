@@ -450,6 +450,19 @@ describe('a machine whose VM was deleted by a person', () => {
     });
   });
 
+  it('is not counted as present in a pool that was removed from the config', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    testFleet.hypervisor.state.vms.delete(machine!.placement!.vmId);
+    const settings = someSettings([aPool({ name: 'others' })]);
+    const fleet = aFleet({ ...testFleet, settings, seed: 9 });
+    const { removedPools } = await fleet.status({ readsProxmox: true });
+    expect(removedPools).toMatchObject([{ name: 'workers', missing: 1 }]);
+    expect(removedPools[0]?.machines).toHaveLength(2);
+  });
+
   it('ends after a while, also when no process runs for that long', async () => {
     const settings = someSettings();
     const testFleet = aTestFleet(settings);

@@ -115,7 +115,7 @@ export async function readStatus(
   });
   return {
     pools,
-    removedPools: removedPools(machines, settings.pools),
+    removedPools: removedPools(machines, settings.pools, isMissing),
     machines: machines.toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1)),
     drains: cache.drains.all(),
     openIntents: cache.intents.all().filter(({ state }) => state === 'open').length,

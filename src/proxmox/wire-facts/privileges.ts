@@ -87,7 +87,7 @@ export function builtInRoles(version: ApiVersion): Readonly<Record<string, reado
   return {
     Administrator: all,
     NoAccess: [],
-    PVEAdmin: all.filter((name) => !ROOT_ONLY.includes(name)),
+    PVEAdmin: all.filter((name) => name !== 'Mapping.Modify' && !ROOT_ONLY.includes(name)),
     PVEAuditor: [
       'Datastore.Audit',
       'Mapping.Audit',
@@ -100,7 +100,6 @@ export function builtInRoles(version: ApiVersion): Readonly<Record<string, reado
     PVEDatastoreAdmin: admin(version, ['Datastore.']),
     PVEDatastoreUser: ['Datastore.AllocateSpace', 'Datastore.Audit'],
     PVEMappingAdmin: admin(version, ['Mapping.']),
-    PVEMappingAuditor: ['Mapping.Audit'],
     PVEMappingUser: ['Mapping.Audit', 'Mapping.Use'],
     PVEPoolAdmin: admin(version, ['Pool.']),
     PVEPoolUser: ['Pool.Audit'],
@@ -110,7 +109,16 @@ export function builtInRoles(version: ApiVersion): Readonly<Record<string, reado
     PVETemplateUser: ['VM.Audit', 'VM.Clone'],
     PVEUserAdmin: ['Group.Allocate', 'Realm.AllocateUser', 'User.Modify'],
     PVEVMAdmin: admin(version, ['VM.']),
-    PVEVMUser: version === '8.4' ? vmUser : [...vmUser, ...agent],
+    PVEVMUser:
+      version === '8.4'
+        ? vmUser
+        : [
+            ...vmUser,
+            ...agent,
+            'VM.GuestAgent.FileRead',
+            'VM.GuestAgent.FileSystemMgmt',
+            'VM.GuestAgent.FileWrite',
+          ],
   };
 }
 

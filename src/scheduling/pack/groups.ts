@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups pods with equal requirements, so that each check runs once per group.
 
-import { type Pod, podKey } from '../../model/pod.ts';
+import type { Pod } from '../../model/pod.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import { newPendingPod, type PendingPod, pendingPodKey, rulesKey } from '../state/pending-pod.ts';
 import { type Weights, weightOf } from './weights.ts';
@@ -35,7 +35,7 @@ export function groupPods(
   const groups = [...byKey].map(([key, group]) => {
     const rules = numbers.get(group.rules) ?? numbers.size;
     numbers.set(group.rules, rules);
-    return { key, group: newGroup(group.pods.sort(comparePodKeys), rules, cluster) };
+    return { key, group: newGroup(group.pods.sort(compareNames), rules, cluster) };
   });
   const ranked = groups.map((one) => ({ ...one, rank: rankOf(one.group, weights) }));
   ranked.sort((a, b) => compareRanks(a.rank, b.rank) || (a.key < b.key ? -1 : 1));
@@ -50,11 +50,10 @@ function newGroup(pods: readonly Pod[], rules: number, cluster: ClusterState): P
   return { pendingPod, rules, priority: first.priority, pods, cpuMilli, memoryBytes };
 }
 
-function comparePodKeys(left: Pod, right: Pod): number {
-  const a = podKey(left);
-  const b = podKey(right);
-  if (a === b) return left.uid < right.uid ? -1 : 1;
-  return a < b ? -1 : 1;
+// Pods of a group have the same namespace.
+function compareNames(left: Pod, right: Pod): number {
+  if (left.name === right.name) return left.uid < right.uid ? -1 : 1;
+  return left.name < right.name ? -1 : 1;
 }
 
 type Rank = readonly number[];

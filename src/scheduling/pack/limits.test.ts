@@ -79,6 +79,16 @@ describe('limits in pack', () => {
     ]);
   });
 
+  test('are not reported if only the cheapest size exceeds them', () => {
+    const shapes = [aSize('4x4', { price: 1 }), aSize('2x16', { price: 2 })];
+    const [refusal] =
+      packed(many(1, { cpu: '1', spec: { nodeSelector: { disk: 'ssd' } } }), [
+        aPool({ sizes: shapes, limits: { cpuMilli: 3000 } }),
+      ]).unplaced[0]?.refusals ?? [];
+    expect(refusal?.reasons).toMatchObject([{ filter: 'NodeAffinity' }]);
+    expect(refusal?.limit).toBeUndefined();
+  });
+
   test('are reported for the largest size if none fits', () => {
     const [refusal] =
       packed(many(1, { cpu: '9' }), [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares packings of 200 seeded workloads with first-fit-decreasing: sorted by CPU, by memory and by dominant
+// Compares packings of 275 seeded workloads with first-fit-decreasing: sorted by CPU, by memory and by dominant
 // share, with every size. A plan may be better than all of them, never worse than the best.
 
 import { describe, expect, test } from 'vitest';
@@ -45,6 +45,22 @@ type Kind = (random: Random) => {
 
 const priced = (text: string, price: number): SizeOffer => aSize(text, { price });
 
+/** Every size is tried up to this number. */
+const MOST_SIZES = 64;
+
+/** Sizes with different ratios of memory to CPU. */
+function manySizes(
+  random: Random,
+  count: number,
+  price: (base: number) => number,
+): readonly SizeOffer[] {
+  return Array.from({ length: count }, (_, i) => {
+    const cpus = 4 + i;
+    const gib = cpus * random.pick([4, 6, 8]);
+    return priced(`${cpus}x${gib}`, price(cpus * 0.6 + gib * 0.1));
+  });
+}
+
 const KINDS: Readonly<Record<string, Kind>> = {
   'small pods on one size': (random) => ({
     sizes: [aSize('16x64')],
@@ -76,6 +92,21 @@ const KINDS: Readonly<Record<string, Kind>> = {
   'sizes of different shapes': (random) => ({
     sizes: [priced('8x16', 7), priced('8x64', 11), priced('16x32', 14), priced('4x32', 6)],
     shape: () => ({ cpuMilli: random.int(200, 4000), mib: random.int(500, 15_000) }),
+  }),
+  'many sizes with a price for each machine': (random) => ({
+    sizes: manySizes(random, 40, (base) => base + 3),
+    shape: () => ({ cpuMilli: random.int(200, 4000), mib: random.int(500, 15_000) }),
+  }),
+  'many sizes whose price grows faster than they do': (random) => ({
+    sizes: manySizes(random, 20, (base) => base ** 1.1),
+    shape: () => ({
+      cpuMilli: random.pick([250, 1000, 1500]),
+      mib: random.pick([256, 2048, 4096]),
+    }),
+  }),
+  'many sizes without prices': (random) => ({
+    sizes: Array.from({ length: MOST_SIZES }, (_, i) => aSize(`${i + 4}x${4 * i + 16}`)),
+    shape: () => ({ cpuMilli: random.int(200, 4000), mib: random.int(500, 16_000) }),
   }),
   'sizes without prices': (random) => ({
     sizes: [aSize('4x16'), aSize('8x32'), aSize('16x64')],
@@ -193,5 +224,18 @@ describe('pack is never worse than the best first-fit-decreasing', () => {
         .map((other) => ({ seed, ours, other }));
     });
     expect(worse).toEqual([]);
+  });
+
+  test('by more than 2 % with even more sizes', () => {
+    const kind: Kind = (random) => ({
+      sizes: manySizes(random, 150, (base) => base ** 0.95),
+      shape: () => ({ cpuMilli: random.int(200, 4000), mib: random.int(500, 15_000) }),
+    });
+    for (let seed = 0; seed < 5; seed += 1) {
+      const work = workload(kind, seed);
+      const packing = pack(EMPTY, work.pods, { pools: [aPool({ sizes: work.sizes })] });
+      const best = Math.min(...allFirstFits(work).map(({ cost }) => cost));
+      expect(resultOf(packing, work.sizes).cost).toBeLessThanOrEqual(1.02 * best);
+    }
   });
 });

@@ -4,10 +4,21 @@
 // filters to run, each takes little time. The best result is then carried out pod by pod with all filters.
 
 import type { ResourceDemand } from '../state/resource-names.ts';
+import {
+  type Filling,
+  type Fillings,
+  fillOneByOne,
+  firstFit,
+  type OrderPart,
+  podsInside,
+  type Shape,
+  smallestAmounts,
+} from './first-fit.ts';
 import type { PodGroup } from './groups.ts';
-import { type Load, loadWith } from './load.ts';
+import { loadWith } from './load.ts';
 import type { MachineTemplate } from './machine-template.ts';
-import type { SizeOption } from './size-options.ts';
+import { isSizeRange } from './offer.ts';
+import type { Weights } from './weights.ts';
 
 /** The pods of one machine: how many of each group, by the group's number. */
 export type MachinePods = ReadonlyMap<number, number>;
@@ -34,38 +45,38 @@ export interface PackingTask {
   readonly groups: readonly GroupPods[];
 }
 
-/** Pods with equal requests. */
-interface Shape {
-  readonly demand: ResourceDemand;
-  /** Amounts by the position of the resource in `Problem.resources`. */
-  readonly amounts: readonly number[];
+/** Pods with equal requests, of one or more groups. */
+interface GroupedShape extends Shape {
   readonly cpuMilli: number;
   readonly memoryBytes: number;
   readonly groups: readonly GroupPods[];
-  readonly pods: number;
 }
 
 interface Problem {
   readonly templates: readonly MachineTemplate[];
-  readonly shapes: readonly Shape[];
-  readonly pods: number;
-  readonly hasManySizes: boolean;
+  readonly shapes: readonly GroupedShape[];
+  readonly smallest: readonly number[];
   /** Resource ids that any pod requests. */
   readonly resources: readonly number[];
+  readonly hasManySizes: boolean;
+  /** Whether only the cost matters, not the number of machines. */
+  readonly isPriced: boolean;
+  readonly maxSteps: number;
+  /** A better plan is not looked for. */
+  readonly goodEnough: PlanCost;
 }
 
-/** A machine while it is filled: how many pods of each shape, and what is left. */
-interface Filling {
-  readonly pods: Map<Shape, number>;
-  readonly free: number[];
-}
-
-/** With more sizes than this, only some of them are tried. */
-export const MANY_SIZES = 12;
-const TRIED_SIZES = 4;
-/** About how many comparisons are made for a pod, and what placing it costs beside them. */
+/** How many capacities are tried with other orders than the first. */
+const PROMISING = 12;
+/** With more sizes than this, a plan that costs at most `TOLERANCE` more than the lower bound is good enough. */
+export const MANY_SIZES = 64;
+const TOLERANCE = 0.02;
+/** About how many comparisons are made in all, or for each pod, and how many take as long as sorting a shape. */
+const MAX_STEPS = 50_000_000;
 const MAX_STEPS_PER_POD = 10_000;
-const STEPS_PER_PLACEMENT = 30;
+const STEPS_PER_SORTED_SHAPE = 15;
+/** Its multiples, without their whole parts, are evenly distributed. */
+const GOLDEN_RATIO = 0.618_033_988_75;
 /** How much worse than the best plan a capacity may be to be tried with other orders. */
 const NEARLY = 1.05;
 
@@ -86,8 +97,11 @@ export function isPlain({ pendingPod }: PodGroup): boolean {
  * Plans of which none is better than another one in both machines and cost. Empty if a pod is larger than every
  * size.
  */
-export function findPackingPlans(tasks: readonly PackingTask[]): readonly PackingPlan[] {
-  const [first, ...others] = tasks.map((task) => bestPlans(problemOf(task)));
+export function findPackingPlans(
+  tasks: readonly PackingTask[],
+  { isPriced }: Pick<Weights, 'isPriced'>,
+): readonly PackingPlan[] {
+  const [first, ...others] = tasks.map((task) => bestPlans(problemOf(task, isPriced)));
   if (first === undefined) return [];
   if (others.length === 0) return first;
   // Of several independent tasks, only the plans with the least cost and with the fewest machines.
@@ -105,31 +119,72 @@ function combine(parts: readonly PackingPlan[]): PackingPlan {
   };
 }
 
-function problemOf({ templates: all, groups }: PackingTask): Problem {
+function problemOf({ templates: all, groups }: PackingTask, isPriced: boolean): Problem {
   // The domains of a pool offer the same sizes.
   const templates = [
     ...new Map(all.map((one) => [`${one.pool.name} ${one.sizeLabels}`, one])).values(),
   ];
   const byDemand = Map.groupBy(groups, ({ group }) => JSON.stringify(group.pendingPod.demand));
   const resources = [...new Set(groups.flatMap(({ group }) => group.pendingPod.demand.ids))];
-  const shapes = [...byDemand.values()].flatMap((alike): readonly Shape[] => {
+  const shapes = [...byDemand.values()].flatMap((alike): readonly GroupedShape[] => {
     const [first] = alike;
     if (first === undefined) return [];
     const { cpuMilli, memoryBytes, pendingPod } = first.group;
     const { demand } = pendingPod;
     const amounts = resources.map((id) => demand.amounts[demand.ids.indexOf(id)] ?? 0);
     const pods = alike.reduce((sum, one) => sum + one.pods, 0);
-    return [{ demand, amounts, cpuMilli, memoryBytes, groups: alike, pods }];
+    return [{ amounts, cpuMilli, memoryBytes, groups: alike, pods }];
   });
   const pods = shapes.reduce((sum, shape) => sum + shape.pods, 0);
   const hasManySizes = templates.some(({ sizeOptions }) => sizeOptions.list.length > MANY_SIZES);
-  return { templates, shapes, pods, hasManySizes, resources };
+  const bound = lowerBound(templates, resources, shapes);
+  return {
+    templates,
+    shapes,
+    smallest: smallestAmounts(shapes),
+    resources,
+    hasManySizes,
+    isPriced,
+    maxSteps: Math.max(MAX_STEPS, MAX_STEPS_PER_POD * pods),
+    goodEnough: {
+      cost: bound.cost * (1 + (hasManySizes ? TOLERANCE : EPSILON)),
+      machines: isPriced ? Infinity : bound.machines,
+    },
+  };
 }
 
-/** The pods in the order in which they are placed, by the number of their shape. */
-type Order = Uint32Array;
+/** No plan is better: each resource by itself, with the best size for it, as if machines could be divided. */
+function lowerBound(
+  templates: readonly MachineTemplate[],
+  resources: readonly number[],
+  shapes: readonly Shape[],
+): PlanCost {
+  // The list has some of the sizes of a range only.
+  if (templates.some(({ pool }) => isSizeRange(pool.sizes))) return { machines: 0, cost: 0 };
+  const bound = { machines: 0, cost: 0 };
+  for (const [i, id] of resources.entries()) {
+    const total = shapes.reduce((sum, { amounts, pods }) => sum + pods * (amounts[i] ?? 0), 0);
+    let largest = 0;
+    let price = Infinity;
+    for (const { sizeOptions, daemonLoad } of templates) {
+      for (const { allocatable, cost } of sizeOptions.list) {
+        const amount = (allocatable[id] ?? 0) - (daemonLoad[id] ?? 0);
+        if (amount <= 0) continue;
+        largest = Math.max(largest, amount);
+        price = Math.min(price, cost / amount);
+      }
+    }
+    if (largest === 0) continue;
+    bound.machines = Math.max(bound.machines, Math.ceil(total / largest));
+    bound.cost = Math.max(bound.cost, total * price);
+  }
+  return bound;
+}
 
-type SortKey = (shape: Shape, capacity: readonly number[]) => number;
+/** The pods in the order in which they are placed. */
+type Order = readonly OrderPart<GroupedShape>[];
+
+type SortKey = (shape: GroupedShape, capacity: readonly number[]) => number;
 
 const SORT_KEYS: readonly SortKey[] = [
   ({ cpuMilli }) => cpuMilli,
@@ -139,7 +194,7 @@ const SORT_KEYS: readonly SortKey[] = [
 ];
 
 interface Tie {
-  readonly of: (shape: Shape, index: number) => number;
+  readonly of: (shape: GroupedShape, index: number) => number;
   readonly isMixed: boolean;
 }
 
@@ -147,8 +202,11 @@ interface Tie {
  * The order among pods with the same key: large first, small first, or mixed in several ways, because small
  * differences decide whether the last machine is needed.
  */
-const TIES: readonly Tie[] = [
-  { of: ({ cpuMilli, memoryBytes }) => cpuMilli + memoryBytes, isMixed: false },
+const FIRST_TIE: Tie = {
+  of: ({ cpuMilli, memoryBytes }) => cpuMilli + memoryBytes,
+  isMixed: false,
+};
+const OTHER_TIES: readonly Tie[] = [
   { of: ({ cpuMilli, memoryBytes }) => -cpuMilli - memoryBytes, isMixed: false },
   ...[1, 2, 3, 4, 5, 6].map(
     (seed): Tie => ({
@@ -166,25 +224,34 @@ function scramble(value: number): number {
 }
 
 function bestPlans(problem: Problem): readonly PackingPlan[] {
-  const front = new PlanFront();
-  const [first, ...others] = TIES;
-  const capacities = capacitiesOf(problem);
-  const attempts = capacities.map((capacity) => new Attempt(problem, capacity, front));
-  for (const attempt of attempts) if (first !== undefined) attempt.run(first);
-  // With many sizes a machine hardly has space left: other orders would make little difference.
-  if (problem.hasManySizes) return front.plans;
-  // More orders only for the capacities that were best with the first.
-  const promising = attempts.filter((attempt) => attempt.isPromising);
-  for (const tie of others) for (const attempt of promising) attempt.run(tie);
+  const front = new PlanFront(problem);
+  const attempts: Attempt[] = [];
+  for (const capacity of capacitiesOf(problem)) {
+    const attempt = new Attempt(problem, capacity, front);
+    attempts.push(attempt);
+    attempt.run(FIRST_TIE);
+    if (front.isDone) break;
+  }
+  if (front.isDone) return front.plans;
+  // More heuristics only for the capacities that were best with the first order.
+  const promising = attempts
+    .filter((attempt) => attempt.isPromising)
+    .toSorted((a, b) => compareByCost(a.best ?? WORST, b.best ?? WORST))
+    .slice(0, PROMISING);
+  // With many sizes a machine hardly has space left: mixed orders would make little difference.
+  const ties = problem.hasManySizes ? OTHER_TIES.filter(({ isMixed }) => !isMixed) : OTHER_TIES;
+  for (const tie of ties) for (const attempt of promising) attempt.run(tie);
   return front.plans;
 }
+
+const WORST: PlanCost = { machines: Infinity, cost: Infinity };
 
 /** Tries to fill machines of one capacity. */
 class Attempt {
   readonly #problem: Problem;
   readonly #capacity: readonly number[];
   readonly #front: PlanFront;
-  #best: PlanCost | undefined;
+  best: PlanCost | undefined;
 
   constructor(problem: Problem, capacity: readonly number[], front: PlanFront) {
     this.#problem = problem;
@@ -193,54 +260,53 @@ class Attempt {
   }
 
   run(tie: Tie): void {
-    const { shapes, pods, hasManySizes } = this.#problem;
-    for (const key of hasManySizes ? SORT_KEYS.slice(-1) : SORT_KEYS) {
-      if (this.#front.steps > MAX_STEPS_PER_POD * pods) return;
+    const { shapes, smallest } = this.#problem;
+    for (const key of SORT_KEYS) {
+      if (this.#front.isDone) return;
       const order = orderOf(shapes, (shape) => key(shape, this.#capacity), tie);
-      this.#add(firstFit(this.#problem, order, this.#capacity));
+      this.#front.steps += STEPS_PER_SORTED_SHAPE * order.length;
+      this.#add(firstFit(order, this.#capacity, smallest));
     }
-    if (tie === TIES[0] && shapes.length < MAX_STEPS_PER_POD / 8)
-      this.#add(fillOneByOne(this.#problem, this.#capacity));
+    if (tie === FIRST_TIE && !this.#front.isDone && shapes.length < MAX_STEPS_PER_POD / 8)
+      this.#add(fillOneByOne(shapes, this.#capacity));
   }
 
-  #add(fillings: readonly Filling[] | undefined): void {
-    if (fillings === undefined) return;
-    const plan = planOf(fillings, this.#problem);
-    this.#front.steps += this.#problem.pods * (STEPS_PER_PLACEMENT + fillings.length / 2);
+  #add(found: Fillings<GroupedShape> | undefined): void {
+    if (found === undefined) return;
+    this.#front.steps += found.steps;
+    const plan = planOf(found.fillings, this.#capacity, this.#problem);
     if (plan === undefined) return;
     this.#front.add(plan);
-    if (this.#best === undefined || compareByCost(plan, this.#best) < 0) this.#best = plan;
+    if (this.best === undefined || compareByCost(plan, this.best) < 0) this.best = plan;
   }
 
   get isPromising(): boolean {
-    const best = this.#best;
+    const { best } = this;
     if (best === undefined) return false;
+    const { isPriced } = this.#problem;
     return this.#front.plans.some(
-      ({ cost, machines }) => best.cost <= cost * NEARLY && best.machines <= machines * NEARLY + 1,
+      ({ cost, machines }) =>
+        best.cost <= cost * NEARLY && (isPriced || best.machines <= machines * NEARLY + 1),
     );
   }
 }
 
-function orderOf(shapes: readonly Shape[], key: (shape: Shape) => number, tie: Tie): Order {
-  const keys = shapes.map(key);
-  const entries: { readonly shape: number; readonly tie: number; readonly pods: number }[] = [];
-  let index = 0;
-  for (const [number, shape] of shapes.entries()) {
+function orderOf(
+  shapes: readonly GroupedShape[],
+  key: (shape: GroupedShape) => number,
+  tie: Tie,
+): Order {
+  const entries: (OrderPart<GroupedShape> & { readonly key: number; readonly tie: number })[] = [];
+  for (const shape of shapes) {
     // Equal pods stay together unless the order is mixed.
     const parts = tie.isMixed ? shape.pods : 1;
+    const shapeKey = key(shape);
     for (let i = 0; i < parts; i += 1) {
-      entries.push({ shape: number, tie: tie.of(shape, index), pods: shape.pods / parts });
-      index += 1;
+      const pods = shape.pods / parts;
+      entries.push({ shape, pods, key: shapeKey, tie: tie.of(shape, entries.length) });
     }
   }
-  entries.sort((a, b) => (keys[b.shape] ?? 0) - (keys[a.shape] ?? 0) || b.tie - a.tie);
-  const order = new Uint32Array(shapes.reduce((sum, { pods }) => sum + pods, 0));
-  let from = 0;
-  for (const { shape, pods } of entries) {
-    order.fill(shape, from, from + pods);
-    from += pods;
-  }
-  return order;
+  return entries.sort((a, b) => b.key - a.key || b.tie - a.tie);
 }
 
 /** Plans of which none is better than another one in both machines and cost. */
@@ -248,10 +314,23 @@ class PlanFront {
   plans: readonly PackingPlan[] = [];
   /** About how many comparisons were made. */
   steps = 0;
+  readonly #problem: Pick<Problem, 'goodEnough' | 'maxSteps'>;
+  #isGoodEnough = false;
+
+  constructor(problem: Pick<Problem, 'goodEnough' | 'maxSteps'>) {
+    this.#problem = problem;
+  }
+
+  /** Whether more attempts are useless, or would take too long. */
+  get isDone(): boolean {
+    return this.#isGoodEnough || this.steps > this.#problem.maxSteps;
+  }
 
   add(plan: PackingPlan): void {
     if (!this.plans.every((other) => isDifferentTradeOff(plan, other))) return;
     this.plans = [...this.plans.filter((other) => !isImprovement(plan, other)), plan];
+    const { cost, machines } = this.#problem.goodEnough;
+    if (plan.cost <= cost && plan.machines <= machines) this.#isGoodEnough = true;
   }
 }
 
@@ -283,136 +362,24 @@ export function isImprovement(one: PlanCost, other: PlanCost): boolean {
   return cost <= 0 && machines <= 0 && (cost < 0 || machines < 0);
 }
 
-/** What the sizes leave for pods beside the daemon pods, by position of the resource. */
-function capacitiesOf({ templates, resources }: Problem): readonly (readonly number[])[] {
-  const all = templates.flatMap((template) =>
-    spacedOut(template.sizeOptions.list).map(({ allocatable }) =>
-      resources.map((id) => (allocatable[id] ?? 0) - (template.daemonLoad[id] ?? 0)),
-    ),
-  );
-  return [...new Map(all.map((capacity) => [capacity.join(), capacity])).values()];
-}
-
-function spacedOut(options: readonly SizeOption[]): readonly SizeOption[] {
-  if (options.length <= MANY_SIZES) return options;
-  // Large ones, because a machine gets the smallest size that holds its pods.
-  return Array.from({ length: TRIED_SIZES }, (_, i) =>
-    options.at(Math.floor((options.length * (i + 1)) / TRIED_SIZES) - 1),
-  ).filter((option) => option !== undefined);
-}
-
-/** Each pod into the first machine with space. */
-function firstFit(
-  { shapes }: Problem,
-  order: Order,
-  capacity: readonly number[],
-): readonly Filling[] | undefined {
-  const fillings: Filling[] = [];
-  let last: Shape | undefined;
-  let from = 0;
-  for (const number of order) {
-    const shape = shapes[number];
-    if (shape === undefined) continue;
-    // Machines that had no space for an equal pod still have none.
-    if (shape !== last) from = 0;
-    last = shape;
-    while (from < fillings.length && !fits(shape, fillings[from]?.free)) from += 1;
-    const filling = fillings[from] ?? { pods: new Map<Shape, number>(), free: [...capacity] };
-    if (from === fillings.length) {
-      if (!fits(shape, filling.free)) return undefined;
-      fillings.push(filling);
-    }
-    put(shape, filling);
-  }
-  return fillings;
-}
-
-function fits({ amounts }: Shape, free: readonly number[] = []): boolean {
-  for (let i = 0; i < amounts.length; i += 1) {
-    const amount = amounts[i] ?? 0;
-    if (amount > 0 && amount > (free[i] ?? 0)) return false;
-  }
-  return true;
-}
-
-function put(shape: Shape, { pods, free }: Filling, count = 1): void {
-  const { amounts } = shape;
-  for (let i = 0; i < amounts.length; i += 1) free[i] = (free[i] ?? 0) - count * (amounts[i] ?? 0);
-  pods.set(shape, (pods.get(shape) ?? 0) + count);
-}
-
-/** How many pods of the shape fit. */
-function room({ amounts }: Shape, free: readonly number[]): number {
-  let count = Number.MAX_SAFE_INTEGER;
-  for (let i = 0; i < amounts.length; i += 1) {
-    const amount = amounts[i] ?? 0;
-    if (amount > 0) count = Math.min(count, Math.floor((free[i] ?? 0) / amount));
-  }
-  return count;
-}
-
-/** A machine with space for many pods gets several equal ones at a time. */
-const PARTS_OF_ROOM = 24;
-
 /**
- * One machine after the other, each with the pods that are most like the space that it has left: their dot
- * product is the largest.
+ * What the sizes leave for pods beside the daemon pods, by position of the resource: the largest first, then others
+ * that are far apart, because the search may end before the last one.
  */
-function fillOneByOne(
-  { shapes }: Problem,
-  capacity: readonly number[],
-): readonly Filling[] | undefined {
-  const waiting = shapes.map((shape) => ({ shape, pods: shape.pods }));
-  const fillings: Filling[] = [];
-  while (waiting.length > 0) {
-    const filling = { pods: new Map<Shape, number>(), free: [...capacity] };
-    for (;;) {
-      const at = mostAlike(waiting, filling.free, capacity);
-      const next = waiting[at];
-      if (next === undefined) break;
-      const count = Math.ceil(Math.min(next.pods, room(next.shape, filling.free)) / PARTS_OF_ROOM);
-      put(next.shape, filling, count);
-      next.pods -= count;
-      if (next.pods === 0) waiting.splice(at, 1);
-    }
-    if (filling.pods.size === 0) return undefined;
-    fillings.push(filling);
+function* capacitiesOf({ templates, resources }: Problem): Generator<readonly number[]> {
+  const sizes = templates
+    .flatMap(({ sizeOptions, daemonLoad }) =>
+      sizeOptions.list.toReversed().map(({ allocatable }) => ({ allocatable, daemonLoad })),
+    )
+    .map((size, i) => ({ ...size, rank: (i * GOLDEN_RATIO) % 1 }))
+    .sort((a, b) => a.rank - b.rank);
+  const known = new Set<string>();
+  for (const { allocatable, daemonLoad } of sizes) {
+    const capacity = resources.map((id) => (allocatable[id] ?? 0) - (daemonLoad[id] ?? 0));
+    const key = capacity.join();
+    if (!known.has(key)) yield capacity;
+    known.add(key);
   }
-  return fillings;
-}
-
-/** The index of the shape; -1 if none fits. */
-function mostAlike(
-  waiting: readonly { readonly shape: Shape }[],
-  free: readonly number[],
-  capacity: readonly number[],
-): number {
-  let best = -1;
-  let most = -1;
-  for (let i = 0; i < waiting.length; i += 1) {
-    const product = dotProduct(waiting[i]?.shape.amounts ?? [], free, capacity);
-    if (product > most) {
-      best = i;
-      most = product;
-    }
-  }
-  return best;
-}
-
-/** Negative if the pod does not fit. */
-function dotProduct(
-  amounts: readonly number[],
-  free: readonly number[],
-  capacity: readonly number[],
-): number {
-  let product = 0;
-  for (let i = 0; i < amounts.length; i += 1) {
-    const amount = amounts[i] ?? 0;
-    const left = free[i] ?? 0;
-    if (amount > left) return -1;
-    if (amount > 0) product += (amount * left) / (capacity[i] ?? 1) ** 2;
-  }
-  return product;
 }
 
 function shares(amounts: readonly number[], capacity: readonly number[]): readonly number[] {
@@ -420,44 +387,47 @@ function shares(amounts: readonly number[], capacity: readonly number[]): readon
 }
 
 /** Each machine has the cheapest size that holds its pods. Undefined if one has none. */
-function planOf(fillings: readonly Filling[], { templates }: Problem): PackingPlan | undefined {
+function planOf(
+  fillings: readonly Filling<GroupedShape>[],
+  capacity: readonly number[],
+  problem: Problem,
+): PackingPlan | undefined {
   let cost = 0;
-  for (const { pods } of fillings) {
-    const cheapest = cheapestFor(pods, templates);
+  let machines = 0;
+  for (const filling of fillings) {
+    const amounts = capacity.map((amount, i) => amount - (filling.free[i] ?? 0));
+    const cheapest = cheapestFor({ ids: problem.resources, amounts }, problem);
     if (cheapest === undefined) return undefined;
-    cost += cheapest;
+    cost += filling.machines * cheapest;
+    machines += filling.machines;
   }
-  return { machines: fillings.length, cost, machinePods: () => podsOfMachines(fillings) };
+  return { machines, cost, machinePods: () => podsOfMachines(fillings) };
 }
 
-function cheapestFor(
-  pods: ReadonlyMap<Shape, number>,
-  templates: readonly MachineTemplate[],
-): number | undefined {
-  const costs = templates.flatMap(({ sizeOptions, daemonLoad }) => {
-    let load: Load = daemonLoad;
-    for (const [{ demand }, count] of pods) load = loadWith(times(demand, count), load);
-    return sizeOptions.cheapestFor(load, 0)?.cost ?? [];
-  });
-  return costs.length === 0 ? undefined : Math.min(...costs);
-}
-
-function times({ ids, amounts }: ResourceDemand, count: number): ResourceDemand {
-  return { ids, amounts: amounts.map((amount) => amount * count) };
+function cheapestFor(demand: ResourceDemand, { templates }: Problem): number | undefined {
+  let least: number | undefined;
+  for (const { sizeOptions, daemonLoad } of templates) {
+    const cost = sizeOptions.cheapestFor(loadWith(demand, daemonLoad), 0)?.cost;
+    if (cost !== undefined && (least === undefined || cost < least)) least = cost;
+  }
+  return least;
 }
 
 /** Distributes the pods of each shape to the machines, group by group. */
-function podsOfMachines(fillings: readonly Filling[]): readonly MachinePods[] {
+function podsOfMachines(fillings: readonly Filling<GroupedShape>[]): readonly MachinePods[] {
   const queues = new Map<Shape, QueuedPods[]>();
-  return fillings.map(({ pods }) => {
-    const machine = new Map<number, number>();
-    for (const [shape, count] of pods) {
-      const queue =
-        queues.get(shape) ?? shape.groups.map((one) => ({ number: one.number, left: one.pods }));
-      queues.set(shape, queue);
-      takePods(queue, count, machine);
-    }
-    return machine;
+  return fillings.flatMap((filling) => {
+    const pods = podsInside(filling);
+    return Array.from({ length: filling.machines }, () => {
+      const machine = new Map<number, number>();
+      for (const [shape, count] of pods) {
+        const queue =
+          queues.get(shape) ?? shape.groups.map((one) => ({ number: one.number, left: one.pods }));
+        queues.set(shape, queue);
+        takePods(queue, count, machine);
+      }
+      return machine;
+    });
   });
 }
 

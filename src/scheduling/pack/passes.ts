@@ -3,7 +3,7 @@
 
 import { type Bin, newBin } from './bins.ts';
 import type { PodGroup } from './groups.ts';
-import { addLoads, type Load, NO_LOAD } from './load.ts';
+import { loadWith, NO_LOAD } from './load.ts';
 import { MachinePlanner } from './machine-planner.ts';
 import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
 import { compareByCost, findPackingPlans, isPlain, type PackingPlan } from './packing-plan.ts';
@@ -61,7 +61,7 @@ export function fillMachines(
     weights,
     mayGiveBack,
   });
-  const plans = context.plan === undefined ? packingPlansFor(work, machines) : [];
+  const plans = context.plan === undefined ? packingPlansFor(work, machines, weights) : [];
   // With prices and many sizes the cheapest plan is hardly ever worse than the usual order, which need not be tried.
   const canPlanAtOnce = weights.isPriced && machines.haveManySizes && !machines.haveLimits;
   const plan = context.plan ?? (canPlanAtOnce ? plans.toSorted(compareByCost)[0] : undefined);
@@ -93,6 +93,7 @@ export function fillMachines(
 function packingPlansFor(
   work: readonly GroupProgress[],
   machines: MachinePlanner,
+  weights: Weights,
 ): readonly PackingPlan[] {
   if (!work.every(({ group }) => isPlain(group))) return [];
   const groups = work.map((progress, number) => ({
@@ -100,7 +101,7 @@ function packingPlansFor(
     group: progress.group,
     pods: podsLeft(progress),
   }));
-  return findPackingPlans(machines.packingTasks(groups));
+  return findPackingPlans(machines.packingTasks(groups), weights);
 }
 
 function openMachines(
@@ -114,10 +115,8 @@ function openMachines(
       const progress = work[number];
       return progress === undefined ? [] : [{ progress, count }];
     });
-    const load = parts.reduce(
-      (sum, { progress, count }) => addLoads(sum, timesLoad(loadOf(progress.group), count)),
-      NO_LOAD,
-    );
+    const load: number[] = [];
+    for (const { progress, count } of parts) addPods(load, progress.group, count);
     const bin = machines.openFor(
       parts.map(({ progress }) => progress.group),
       load,
@@ -134,8 +133,12 @@ function placeIn(bin: Bin | undefined, progress: GroupProgress, placer: Placer):
   progress.placed += 1;
 }
 
-function timesLoad(load: Load, count: number): Load {
-  return load.map((amount) => amount * count);
+function addPods(load: number[], { pendingPod }: PodGroup, count: number): void {
+  const { ids, amounts } = pendingPod.demand;
+  for (const [i, id] of ids.entries()) {
+    while (load.length <= id) load.push(0);
+    load[id] = (load[id] ?? 0) + count * (amounts[i] ?? 0);
+  }
 }
 
 function podsLeft({ group, placed }: GroupProgress): number {
@@ -179,14 +182,8 @@ function usefulTemplates(
     return work.some(
       ({ group }) =>
         placer.isAllowed(group, bin) &&
-        template.sizeOptions.cheapestFor(loadOf(group), 0) !== undefined,
+        template.sizeOptions.cheapestFor(loadWith(group.pendingPod.demand, NO_LOAD), 0) !==
+          undefined,
     );
   });
-}
-
-function loadOf({ pendingPod }: PodGroup): readonly number[] {
-  const load: number[] = [];
-  for (const [i, id] of pendingPod.demand.ids.entries())
-    load[id] = pendingPod.demand.amounts[i] ?? 0;
-  return Array.from(load, (amount) => amount ?? 0);
 }

@@ -25,9 +25,6 @@ export interface SpreadCheck {
 export interface PendingPod {
   /** The first pod with these requirements. */
   readonly pod: Pod;
-  readonly key: string;
-  /** Equal for pods that differ in requests only. */
-  readonly rulesKey: string;
   readonly demand: ResourceDemand;
   readonly labelGroup: LabelGroup;
   readonly spreadChecks: readonly SpreadCheck[];
@@ -53,7 +50,7 @@ export function nodeRulesKey(pod: Pod): string {
 
 const RULES_KEYS = new WeakMap<Pod, string>();
 
-/** Computed once per pod, because a pod is packed again and again while it is pending. */
+/** Equal for pods that differ in requests only. Computed once per pod, because a pod is packed again and again while it is pending. */
 export function rulesKey(pod: Pod): string {
   const known = RULES_KEYS.get(pod) ?? newRulesKey(pod);
   RULES_KEYS.set(pod, known);
@@ -66,7 +63,8 @@ function newRulesKey(pod: Pod): string {
     formatLabels(pod.labels),
     pod.nodeName,
     pod.tolerations,
-    nodeRulesKey(pod),
+    formatLabels(pod.nodeSelector),
+    pod.nodeAffinity?.terms,
     pod.preferredNodes,
     pod.affinity,
     pod.antiAffinity,
@@ -86,11 +84,8 @@ export function pendingPodKey(pod: Pod, rules: string): string {
 }
 
 export function newPendingPod(pod: Pod, cluster: ClusterState): PendingPod {
-  const rules = rulesKey(pod);
   return {
     pod,
-    key: pendingPodKey(pod, rules),
-    rulesKey: rules,
     demand: cluster.resources.demand(pod.requests),
     labelGroup: cluster.group({
       namespace: pod.namespace,

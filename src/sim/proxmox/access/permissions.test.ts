@@ -274,6 +274,36 @@ describe('permissions', () => {
     );
   });
 
+  it('of built-in roles are those of the version', async () => {
+    const rolesOf = async (version: '8.4' | '9.2') => {
+      const harness = new SimHarness({ cluster: { ...testCluster(), version } });
+      const { data } = await harness.call('GET', '/access/roles');
+      return new Map<string, string[]>(
+        data.map((role: { roleid: string; privs: string }) => [role.roleid, role.privs.split(',')]),
+      );
+    };
+    const agent = (privileges: readonly string[] = []) =>
+      privileges.filter((name) => name.startsWith('VM.GuestAgent.')).toSorted();
+    const [old, current] = [await rolesOf('8.4'), await rolesOf('9.2')];
+    for (const roles of [old, current]) {
+      expect(roles.size).toBe(17);
+      expect(roles.get('PVEAdmin')).not.toContain('Mapping.Modify');
+      expect(roles.get('PVEMappingAdmin')).toContain('Mapping.Modify');
+    }
+    expect(agent(old.get('PVEVMUser'))).toEqual([]);
+    expect(agent(current.get('PVEVMUser'))).toEqual([
+      'VM.GuestAgent.Audit',
+      'VM.GuestAgent.FileRead',
+      'VM.GuestAgent.FileSystemMgmt',
+      'VM.GuestAgent.FileWrite',
+    ]);
+  });
+
+  it('on a path without a slash at its start are none', async () => {
+    const { data } = await new SimHarness().call('GET', '/access/permissions', { path: 'vms' });
+    expect(data).toEqual({ vms: {} });
+  });
+
   it('can be granted and revoked over the API', async () => {
     const harness = new SimHarness();
     await harness.call('POST', '/access/users', { userid: 'new@pve' });

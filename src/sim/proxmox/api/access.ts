@@ -77,7 +77,7 @@ function listPermissions(call: Call): unknown {
     );
   const path = call.optional('path');
   if (path !== undefined && path !== '') {
-    return { [path]: isAclPath(path) ? show(normaliseAclPath(path)) : {} };
+    return { [path]: path.startsWith('/') && isAclPath(path) ? show(normaliseAclPath(path)) : {} };
   }
   const rows = core.permissions.knownPaths().map((known) => [known, show(known)] as const);
   return Object.fromEntries(rows.filter(([, privileges]) => Object.keys(privileges).length > 0));

@@ -131,8 +131,13 @@ function parseBlockVolumeName(name: string): ParsedVolumeName | undefined {
   return { content, format: 'raw', vmId: Number(match[3]), base: match[1] };
 }
 
+const LVM_NAME = /^[a-z0-9][a-z0-9\-_.]*[a-z0-9]$/i;
+
 /** Content type, format, owner and base volume that a volume name encodes. */
 export function parseVolumeName(storage: Storage, name: string): ParsedVolumeName {
+  if (storage.type.startsWith('lvm') && !LVM_NAME.test(name)) {
+    throw serverError(`lvm name '${name}' contains illegal characters`);
+  }
   const kind = storage.path === undefined ? parseBlockVolumeName(name) : parseFileVolumeName(name);
   if (kind !== undefined) return kind;
   const noun = NOUNS[storage.type] ?? 'directory';
@@ -149,6 +154,20 @@ export function volumePath(storage: Storage, name: string): string {
   const dir = FILE_DIRS[first];
   if (dir !== undefined) return `${storage.path}/${dir}/${rest.join('/')}`;
   return `${storage.path}/images/${name.split('/').slice(-2).join('/')}`;
+}
+
+/** The volume id of a file or device. */
+export function findVolumeByPath(
+  state: ClusterState,
+  host: string,
+  path: string,
+): string | undefined {
+  for (const storage of state.storages.values()) {
+    for (const name of volumesOn(storage, host).keys()) {
+      if (volumePath(storage, name) === path) return `${storage.id}:${name}`;
+    }
+  }
+  return undefined;
 }
 
 export function volumesOn(storage: Storage, host: string): Map<string, Volume> {

@@ -20,6 +20,7 @@ import {
 } from '../storage/volumes.ts';
 import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
 import {
+  areOptionsConsistent,
   type Drive,
   formatDrive,
   isCdrom,
@@ -141,8 +142,11 @@ function requireUnusedVolumeAccess(core: Core, request: DriveRequest): void {
 
 /** The checks before the task: storages, volumes, import sources. Snippets of `cicustom` are checked at the start only. */
 export function requireDriveAccess(core: Core, request: DriveRequest): void {
-  for (const [slot, drive] of parseDrives(request.settings))
+  for (const [slot, drive] of parseDrives(request.settings)) {
+    // Proxmox skips a drive here that it cannot parse, and refuses it later.
+    if (!areOptionsConsistent(slot, drive.options)) continue;
     requireOneDriveAccess(core, request, { slot, drive });
+  }
   requireUnusedVolumeAccess(core, request);
   const { vmstatestorage } = request.settings;
   if (vmstatestorage !== undefined) {

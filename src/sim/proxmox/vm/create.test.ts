@@ -27,6 +27,7 @@ describe('creating a VM is refused before the task', () => {
       400,
       { ide2: "explicit 'media=cdrom' is required for iso images" },
     ],
+    [{ virtio0: 'local-lvm:8,media=cdrom' }, 400, { virtio0: 'unable to parse drive options' }],
     [{ scsi0: 'nosuch:8' }, 500, "storage 'nosuch' does not exist"],
     [
       { scsi0: 'local-lvm:0,import-from=/root/x.qcow2' },

@@ -9,6 +9,7 @@ import { freeVolumes } from '../storage/allocation.ts';
 import { requireVolumeAccess } from '../storage/volume-access.ts';
 import {
   findVolume,
+  findVolumeByPath,
   parseVolumeName,
   requireActiveStorage,
   requireStorage,
@@ -83,9 +84,18 @@ export function readVmOptions(call: Call, without: readonly string[]): Record<st
   return options;
 }
 
+/** A path becomes the id of its volume; devices stay as they are. */
+function resolvePath(call: Call, slot: string, drive: Drive): Drive {
+  const { file } = drive;
+  if (!file.startsWith('/') || file.startsWith('/dev/') || file.includes(':')) return drive;
+  const volumeId = findVolumeByPath(call.state, call.host, file);
+  if (volumeId !== undefined) return { ...drive, file: volumeId };
+  throw parameterError({ [slot]: `unable to associate path '${file}' to any storage` });
+}
+
 /** Refuses an ISO without `media=cdrom`, and volume names that the storage cannot parse. */
 function checkDriveOption(call: Call, slot: string, text: string): Drive {
-  const drive = parseDriveOption(slot, text);
+  const drive = resolvePath(call, slot, parseDriveOption(slot, text));
   const { file, options } = drive;
   if ((file === 'none' || file === 'cdrom') && options['media'] === undefined)
     return { file, options: { ...options, media: 'cdrom' } };

@@ -87,7 +87,7 @@ const LIMIT_NEEDS = [
 ] as const;
 
 /** Rules for combinations of options. */
-function areOptionsConsistent(slot: string, options: VmOptions): boolean {
+export function areOptionsConsistent(slot: string, options: VmOptions): boolean {
   const has = (name = '') => !['', '0'].includes(options[name] ?? '');
   if (LIMIT_NEEDS.some(([limit, needed]) => has(limit) && !has(needed))) return false;
   const isDouble = (name: string) => has(name) && (has(`${name}_rd`) || has(`${name}_wr`));

@@ -39,6 +39,13 @@ describe('config changes', () => {
     [{ lock: 'backup' }, 500, "only root can set 'lock' config"],
     [{ boot: 'order=virtio0' }, 500, "invalid bootorder: device 'virtio0' does not exist'"],
     [{ ide2: 'local:iso/none.iso,media=cdrom' }, 500, "volume 'local:iso/none.iso' does not exist"],
+    [
+      { sata0: '/tmp/x.raw' },
+      400,
+      { sata0: "unable to associate path '/tmp/x.raw' to any storage" },
+    ],
+    [{ scsi1: 'local-lvm:8,media=cdrom' }, 500, "lvm name '8' contains illegal characters"],
+    [{ scsi1: 'local-lvm:disk' }, 500, "unable to parse lvm volume name 'disk'"],
   ])('%j is refused', async (params, status, problem) => {
     const harness = await withVm();
     const response = await harness.call('PUT', `${PATH}/config`, params);
