@@ -93,3 +93,10 @@ it('judges a machine after two minutes even if its pods fit', () => {
   const { snapshot } = anInput({ nodes: [aWorkerNode('w-1')] });
   expect(decide({ ...input, snapshot }).memory.streaks?.['workers']).toHaveLength(1);
 });
+
+it('neither counts a machine that is removed, nor starts to count again because of it', () => {
+  const removed: MachineOptions = { on: 'w-2', isDraining: true };
+  const { pauses, memory } = decide(tried([useless(1), removed, useless(3)]));
+  expect(pauses).toEqual([]);
+  expect(memory.streaks?.['workers']).toHaveLength(2);
+});

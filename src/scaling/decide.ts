@@ -10,7 +10,7 @@ import { judgeNewMachines, type PoolPauseRequest } from './breaker.ts';
 import { type Cause, describePods, describeSize, describeUnplaced } from './describe.ts';
 import { findPlaceRefusal, isMember, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
-import type { ScalingInput, ScalingMachine } from './input.ts';
+import type { ScalingHost, ScalingInput, ScalingMachine } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
 import type {
   CancelStep,
@@ -107,13 +107,41 @@ function hasTightHost(
   const byHost = Map.groupBy(machines, ({ domain }) => domain);
   return hosts.some((host) => {
     const placed = byHost.get(hostKey(host)) ?? [];
+    const rivals = findRivals(host, { hosts, machines, placed });
     return placed.some(({ pool }) =>
       amounts.some(([amount, field]) => {
-        const used = placed.reduce((sum, machine) => sum + amount(machine), 0);
-        return (host.pools[pool]?.[field] ?? 0) - used < largest(amount);
+        const sum = (ones: readonly PlannedMachine[]): number =>
+          ones.reduce((total, machine) => total + amount(machine), 0);
+        const left = (host.pools[pool]?.[field] ?? 0) - sum(placed);
+        return left < Math.max(largest(amount), sum(rivals));
       }),
     );
   });
+}
+
+/** Machines planned for other hosts that may be placed on this one, although those planned for it cannot use theirs. */
+function findRivals(
+  host: ScalingHost,
+  {
+    hosts,
+    machines,
+    placed,
+  }: {
+    readonly hosts: readonly ScalingHost[];
+    readonly machines: readonly PlannedMachine[];
+    readonly placed: readonly PlannedMachine[];
+  },
+): readonly PlannedMachine[] {
+  const pools = [...new Set(placed.map(({ pool }) => pool))];
+  const exclusive = new Set(
+    hosts.filter((other) => pools.some((pool) => !isUsable(other, pool))).map(hostKey),
+  );
+  return machines.filter(({ pool, domain }) => exclusive.has(domain) && isUsable(host, pool));
+}
+
+function isUsable({ pools }: ScalingHost, pool: string): boolean {
+  const capacity = pools[pool];
+  return capacity !== undefined && capacity.refusal === undefined;
 }
 
 function createStep(
@@ -194,19 +222,23 @@ function asMember(size: MachineSize): Member {
   return { id: '' as Member['id'], phase: undefined, requestedAt: 0, size };
 }
 
-/** Requests that wait for a place, although every pod has one. */
+/** Requests that wait for a place, although no pod waits for a machine of the pool. */
 function cancelSteps(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
   { unplaced }: ScaleUp,
 ): readonly CancelStep[] {
-  if (unplaced.length > 0) return [];
+  const wanted = new Set(
+    unplaced.flatMap(({ refusals }) =>
+      refusals.filter(({ reasons }) => reasons.length === 0).map(({ pool }) => pool),
+    ),
+  );
   const left = new Map([...states].map(([name, { members }]) => [name, members]));
   return input.machines.flatMap((machine) => {
     const refusal = isStaying(machine) ? findPlaceRefusal(machine, input) : undefined;
     const members = left.get(machine.pool) ?? 0;
     const min = states.get(machine.pool)?.limits.min ?? 0;
-    if (refusal === undefined || members <= min) return [];
+    if (refusal === undefined || members <= min || wanted.has(machine.pool)) return [];
     left.set(machine.pool, members - 1);
     return [cancelStep(machine, refusal)];
   });

@@ -80,6 +80,38 @@ describe('explain', () => {
     ).toBe('node w-1 is unneeded now, and is removed when it has been for 10m');
   });
 
+  it('says why the pods of a node fit on no other node, with the numbers', () => {
+    const input = anInput({
+      nodes: ['w-1', 'w-2', 'w-3', 'w-4'].map((name) => aWorkerNode(name)),
+      machines: [aScalingMachine({ id: 1, on: 'w-1' })],
+      pods: [
+        aPod({ name: 'web', on: 'w-1', cpu: '1500m', memory: '100Mi' }),
+        ...['w-2', 'w-3'].map((on) => aPod({ name: on, on, cpu: '3', memory: '100Mi' })),
+        aPod({ name: 'full', on: 'w-4', cpu: '3500m', memory: '100Mi' }),
+      ],
+    });
+    expect(lines(input, 'node', 'w-1').slice(1)).toEqual([
+      'node w-1 is needed: pod default/web would fit on none of 3 other nodes, beside other removals and pending pods',
+      'pod default/web does not fit on w-2 and 1 other: cpu: 1500m requested, 3 of 4 used',
+      'pod default/web does not fit on w-4: cpu: 1500m requested, 3500m of 4 used',
+    ]);
+  });
+
+  it('says that the pods of a node fit elsewhere only without other removals', () => {
+    const machines = [1, 2].map((id) => aScalingMachine({ id, on: `w-${id}` }));
+    const input = anInput({
+      nodes: ['w-1', 'w-2'].map((name) => aWorkerNode(name)),
+      machines,
+      pods: ['w-1', 'w-2'].map((on) => aPod({ name: on, on, cpu: '1', memory: '100Mi' })),
+    });
+    const kept = ['w-1', 'w-2']
+      .map((name) => lines(input, 'node', name))
+      .find((all) => all.length > 2);
+    expect(kept?.[2]).toBe(
+      'its pods fit on other nodes if no other machine is removed and no pod waits',
+    );
+  });
+
   it('says what a pool has, does, and is refused', () => {
     const hosts = [aHost('pve2', ['workers'], { cpus: 6 })];
     const pods = ['a', 'b'].map((name) => aPod({ name, cpu: '3' }));

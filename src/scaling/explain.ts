@@ -3,6 +3,7 @@
 
 import { formatAge, formatCount } from '../model/format-text.ts';
 import { podKey } from '../model/pod.ts';
+import { formatReason, simulateDrain } from '../scheduling/index.ts';
 import { describeSize, freeBytes } from './describe.ts';
 import { effectiveLimits } from './effective-limits.ts';
 import { isMember } from './expected-nodes.ts';
@@ -142,11 +143,38 @@ function explainNode({ input, plan }: Explained, name: string): Explanation {
     .filter((step) => step.kind === 'drain' && step.node === name)
     .map((step) => stepLine(`is removed: ${step.reason}`, step.facts));
   const draining = machine.isDraining ? [stateLine('is being drained')] : [];
+  const refusals = refusalLines(plan, subject);
+  const isFull = refusals.some(({ code }) => code === 'NodePodsFitNowhere');
   return {
     subject,
     isKnown: true,
-    lines: [state, ...draining, ...steps, ...refusalLines(plan, subject)],
+    lines: [state, ...draining, ...steps, ...refusals, ...(isFull ? moveLines(input, name) : [])],
   };
+}
+
+/** How many different reasons against nodes are listed. */
+const MAX_REASONS = 5;
+
+/** Why the pods of a node do not fit elsewhere, node by node; only for the node that is asked about, since it costs time. */
+function moveLines({ snapshot, settings, unreadyNodes }: ScalingInput, name: string) {
+  const drain = simulateDrain(snapshot, [name], {
+    avoid: new Set(unreadyNodes),
+    expendableBelow: settings.expendablePriority,
+  });
+  if (drain.isPossible)
+    return [
+      stateLine('its pods fit on other nodes if no other machine is removed and no pod waits'),
+    ];
+  const [first] = drain.unmovable;
+  if (first === undefined) return [];
+  const byReason = Map.groupBy(first.nodes, ({ reasons }) => reasons.map(formatReason).join(', '));
+  return [...byReason].slice(0, MAX_REASONS).map(([reason, nodes]) => {
+    const [node] = nodes;
+    const where = nodes.length === 1 ? '' : ` and ${formatCount(nodes.length - 1, 'other')}`;
+    return stateLine(`pod ${podKey(first.pod)} does not fit on ${node?.node}${where}: ${reason}`, {
+      nodes: nodes.length,
+    });
+  });
 }
 
 function utilizationLine(

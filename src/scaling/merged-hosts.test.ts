@@ -6,7 +6,7 @@ import { aHost, anInput, aScalingPool, GIB, pods } from './testing/builders.ts';
 
 const capacity = { cpus: 40, memoryBytes: 100 * GIB, diskBytes: 1_000 * GIB };
 
-it('hosts of the same pools are one domain, each with less than it has by the largest machine', () => {
+it('hosts of the same pools are one domain, each with the number of largest machines that it holds', () => {
   const pools = [
     aScalingPool({ name: 'a', size: 'small', memoryOverhead: '1Gi' }),
     aScalingPool({ name: 'b', size: 'large' }),
@@ -25,8 +25,9 @@ it('hosts of the same pools are one domain, each with less than it has by the la
     }),
   );
   expect(Object.fromEntries(limits)).toEqual({
-    '* a b': { cpuMilli: 64_000, memoryBytes: (74 + 84) * GIB, diskBytes: 1_840 * GIB },
-    '* a': { cpuMilli: 38_000, memoryBytes: 95 * GIB, diskBytes: 960 * GIB },
+    // 8 vCPUs and 16 GiB; 2 vCPUs and 5 GiB.
+    '* a b': { machines: 5 + 5 },
+    '* a': { machines: 20 },
   });
   expect([domainsOf('a'), domainsOf('b')]).toEqual([['* a b', '* a'], ['* a b']]);
 });
@@ -37,4 +38,34 @@ it('hosts that are nearly full are told apart, so that each is filled', () => {
   expect(plan.counts).toMatchObject({ fitNew: 4, unplaced: 2 });
   const named = plan.steps.flatMap((step) => (step.kind === 'create' ? step.host : []));
   expect(named.toSorted()).toEqual(['h1', 'h2']);
+});
+
+it('no machine is requested that fits on no host, where one host lacks CPU and another one memory', () => {
+  const hosts = [
+    aHost('h1', ['workers'], { cpus: 3, memoryBytes: 400 * GIB }),
+    aHost('h2', ['workers'], { cpus: 80, memoryBytes: 7 * GIB }),
+  ];
+  const { plan } = decide(anInput({ hosts, pods: pods(2, { cpu: '3' }) }));
+  expect(plan.steps).toEqual([]);
+  expect(plan.refusals.map(({ reason }) => reason)).toEqual(
+    expect.arrayContaining([
+      'pool workers refused: host h1 needs 4 vCPUs, 3 free',
+      'pool workers refused: host h2 needs 8 GiB, 7 GiB free after reserve',
+    ]),
+  );
+});
+
+it('a machine that could take the only host of another pool is requested for its own host', () => {
+  const pools = ['a', 'b'].map((name) => aScalingPool({ name }));
+  const hosts = [aHost('both', ['a', 'b'], { cpus: 8 }), aHost('other', ['a'], { cpus: 100 })];
+  const ofPool = (name: string, count: number) =>
+    pods(count, {
+      name,
+      cpu: '3',
+      spec: { nodeSelector: { 'autoscaler.proxmox/group': name } },
+    });
+  const { plan } = decide(anInput({ pools, hosts, pods: [...ofPool('a', 4), ...ofPool('b', 1)] }));
+  expect(plan.counts).toMatchObject({ fitNew: 5, unplaced: 0 });
+  const named = plan.steps.map((step) => (step.kind === 'create' ? step.host : ''));
+  expect(named).not.toContain(undefined);
 });

@@ -2,39 +2,50 @@
 // Hosts as a few domains instead of one each. Packing then costs as much for a hundred hosts as for one, which is enough
 // where pods do not depend on the host and hosts are not nearly full.
 
-import type { Limits } from '../scheduling/index.ts';
+import type { Limits, PlannedMachine } from '../scheduling/index.ts';
 import type { HostCapacity, ScalingHost, ScalingInput, ScalingPool } from './input.ts';
 
 export interface MergedHosts {
   /** The domains of a pool, by name. */
   readonly domainsOf: (pool: string) => readonly string[];
   readonly limits: ReadonlyMap<string, Limits>;
+  /** Whether a host is left for each of these machines, whichever hosts the others are placed on. */
+  readonly isEnoughFor: (machines: readonly Pick<PlannedMachine, 'pool'>[]) => boolean;
 }
 
 /**
- * Hosts that the same pools may use are one domain. Each counts with what it has for the strictest of these pools, less
- * the largest machine: as long as the sum is not exceeded, a host with enough space is left for every machine, in
- * whatever order they are placed.
+ * Hosts that the same pools may use are one domain. Each counts with the number of machines that it holds even if all
+ * are as large as the largest of these pools: up to that number, a host with enough CPU, memory and disk is left for every
+ * machine. Sums of these amounts would not do, since one host may lack CPU and another one memory.
  */
 export function mergeHosts({ hosts, pools }: ScalingInput): MergedHosts {
   const byName = new Map(pools.map((pool) => [pool.config.name, pool]));
-  const limits = new Map<string, Required<Omit<Limits, 'machines'>>>();
+  const counts = new Map<string, number>();
   for (const host of hosts) {
     const usable = usablePools(host, byName);
     if (usable.length === 0) continue;
     const name = domainName(usable);
-    const known = limits.get(name) ?? { cpuMilli: 0, memoryBytes: 0, diskBytes: 0 };
-    const left = surelyFree(host, usable);
-    limits.set(name, {
-      cpuMilli: known.cpuMilli + left.cpuMilli,
-      memoryBytes: known.memoryBytes + left.memoryBytes,
-      diskBytes: known.diskBytes + left.diskBytes,
-    });
+    counts.set(name, (counts.get(name) ?? 0) + countSurelyHeld(host, usable));
   }
+  const domains = [...counts.keys()];
   return {
-    domainsOf: (pool) => [...limits.keys()].filter((name) => poolsOf(name).includes(pool)),
-    limits,
+    domainsOf: (pool) => domains.filter((name) => poolsOf(name).includes(pool)),
+    limits: new Map([...counts].map(([name, machines]) => [name, { machines }])),
+    isEnoughFor: (machines) => isEnoughFor(machines, counts),
   };
+}
+
+/** For each pool: all machines that may be placed on its hosts may be placed there. */
+function isEnoughFor(
+  machines: readonly Pick<PlannedMachine, 'pool'>[],
+  counts: ReadonlyMap<string, number>,
+): boolean {
+  const domains = Array.from(counts, ([name, held]) => ({ pools: new Set(poolsOf(name)), held }));
+  return [...new Set(machines.map(({ pool }) => pool))].every((pool) => {
+    const own = domains.filter(({ pools }) => pools.has(pool));
+    const rivals = machines.filter((one) => own.some(({ pools }) => pools.has(one.pool)));
+    return rivals.length <= own.reduce((sum, { held }) => sum + held, 0);
+  });
 }
 
 const SEPARATOR = ' ';
@@ -61,20 +72,22 @@ function usablePools(
   });
 }
 
-function surelyFree(host: ScalingHost, pools: readonly ScalingPool[]) {
+function countSurelyHeld(host: ScalingHost, pools: readonly ScalingPool[]): number {
   const largest = largestMachine(pools);
-  const least = (amount: (capacity: HostCapacity) => number): number =>
-    Math.min(
+  const held = (needed: number, amount: (capacity: HostCapacity) => number): number => {
+    const least = Math.min(
       ...pools.map(({ config }) => {
         const capacity = host.pools[config.name];
         return capacity === undefined ? 0 : amount(capacity);
       }),
     );
-  return {
-    cpuMilli: Math.max(0, least(({ cpus }) => cpus) - largest.cpus) * 1_000,
-    memoryBytes: Math.max(0, least(({ memoryBytes }) => memoryBytes) - largest.memoryBytes),
-    diskBytes: Math.max(0, least(({ diskBytes }) => diskBytes) - largest.diskBytes),
+    return needed === 0 ? Infinity : Math.floor(Math.max(0, least) / needed);
   };
+  return Math.min(
+    held(largest.cpus, ({ cpus }) => cpus),
+    held(largest.memoryBytes, ({ memoryBytes }) => memoryBytes),
+    held(largest.diskBytes, ({ diskBytes }) => diskBytes),
+  );
 }
 
 /** The largest amounts of any size of these pools. */

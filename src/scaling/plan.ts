@@ -134,13 +134,11 @@ export type RefusalCode =
   | 'PoolWithoutHost'
   | 'PoolBatchFull'
   | 'PoolHeadroomUnmet'
-  | 'PoolMinimumUnmet'
   // hosts
   | 'HostUnusable'
   | 'HostFull'
   | 'RegionUnread'
   // nodes that are not removed
-  | 'NodeNotJoined'
   | 'NodeUnready'
   | 'NodeUtilized'
   | 'NodeNotEmpty'

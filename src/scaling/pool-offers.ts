@@ -141,7 +141,9 @@ export function hostLimitKey(pool: string, domain: string): string {
 export function poolOffers(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
-  hosts: { readonly limits: HostLimits } | { readonly merged: MergedHosts },
+  hosts:
+    | { readonly limits: HostLimits; readonly isExclusiveFirst?: boolean }
+    | { readonly merged: MergedHosts },
 ): readonly PoolOffer[] {
   const order = poolOrder(input);
   return input.pools.flatMap(({ config }) => {
@@ -150,7 +152,7 @@ export function poolOffers(
     const domains =
       'merged' in hosts
         ? hosts.merged.domainsOf(config.name).map((name) => ({ name, labels: {} }))
-        : domainsOf(input, state, hosts.limits);
+        : domainsOf(input, state, hosts);
     return [poolOffer(input, state, { order, domains })];
   });
 }
@@ -280,7 +282,10 @@ function declaredFeatures({ machines, snapshot }: ScalingInput, pool: string): r
 function domainsOf(
   { hosts }: ScalingInput,
   { pool }: PoolState,
-  hostLimits: HostLimits,
+  {
+    limits: hostLimits,
+    isExclusiveFirst = false,
+  }: { readonly limits: HostLimits; readonly isExclusiveFirst?: boolean },
 ): readonly DomainOffer[] {
   const { config } = pool;
   return hosts.flatMap((host) => {
@@ -293,9 +298,15 @@ function domainsOf(
         labels: topologyLabels(config, { region: host.region, host: host.name }),
         limits: hostLimits.get(hostLimitKey(config.name, name)) ?? capacityLimits(capacity),
         ...(capacity.maxCpus !== undefined && { maxCpuMilli: capacity.maxCpus * 1_000 }),
+        ...(isExclusiveFirst && { order: countPools(host) }),
       },
     ];
   });
+}
+
+/** How many pools can use the host. */
+export function countPools({ pools }: ScalingHost): number {
+  return Object.values(pools).filter(({ refusal }) => refusal === undefined).length;
 }
 
 /** The domain of a pool that has no host. */

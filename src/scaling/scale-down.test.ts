@@ -149,8 +149,32 @@ describe('scale-down', () => {
     expect(plan.steps).toEqual([]);
     expect(refusalOf(plan, 'w-1')).toMatchObject({
       code: 'NodePodsFitNowhere',
-      reason: 'node w-1 is needed: pod default/on-w-1-1500m would fit on no other node',
+      reason:
+        'node w-1 is needed: pod default/on-w-1-1500m would fit on none of 1 other node, beside other removals and pending pods',
+      facts: { pod: 'default/on-w-1-1500m', pods: 1, nodes: 1 },
     });
+  });
+
+  it('keeps the space of pending pods for them after a machine was refused', () => {
+    const selecting = (name: string) => ({
+      nodeSelector: { 'kubernetes.io/hostname': name },
+      containers: [{ resources: { requests: { cpu: name === 'w-1' ? '100m' : '900m' } } }],
+    });
+    const input = workers({
+      nodes: [aWorkerNode('w-1', { unschedulable: true }), aWorkerNode('w-2'), aWorkerNode('w-3')],
+      pods: [
+        on('w-1', '100m', { spec: { nodeName: 'w-1', ...selecting('w-1') } }),
+        on('w-2', '3'),
+        on('w-3', '600m'),
+        aPod({ name: 'waiting', spec: selecting('w-2') }),
+      ],
+    });
+    const { plan, memory } = decide(input);
+    expect(plan.counts).toMatchObject({ fitExisting: 1, unneeded: 0 });
+    expect(memory.unneededSince).toEqual({});
+    expect(drained(plan)).toEqual([]);
+    expect(refusalOf(plan, 'w-1')).toMatchObject({ code: 'NodePodsFitNowhere' });
+    expect(refusalOf(plan, 'w-3')).toMatchObject({ code: 'NodePodsFitNowhere' });
   });
 
   it('removes two machines only if the pods of both fit elsewhere', () => {
@@ -166,6 +190,21 @@ describe('scale-down', () => {
     expect(
       steps.flatMap((step) => (step.kind === 'drain' ? step.moves.map(({ to }) => to) : [])),
     ).toEqual(['w-3', 'w-3']);
+  });
+
+  it('never moves a pod to a node that is removed next, although it is the fullest that fits', () => {
+    const kept = { annotations: { 'karpenter.sh/do-not-disrupt': 'true' } };
+    const { steps } = decide(
+      workers({
+        pods: [on('w-1', '500m'), on('w-2', '1'), on('w-3', '400m')],
+        machine: (id) => (id === 3 ? kept : {}),
+      }),
+    ).plan;
+    expect(
+      steps.flatMap((step) =>
+        step.kind === 'drain' ? step.moves.map(({ to }) => `${step.node} ${to}`) : [],
+      ),
+    ).toEqual(['w-1 w-3', 'w-2 w-3']);
   });
 
   it('removes empty machines first, then the lowest utilization, then the fewest pods, then the youngest', () => {
@@ -260,6 +299,11 @@ describe('scale-down', () => {
   it('removes an empty machine with DaemonSet pods, however much they request', () => {
     const daemon = on('w-1', '3', { controller: 'DaemonSet' });
     expect(drained(decide(workers({ count: 1, pods: [daemon] })).plan)).toEqual(['w-1']);
+  });
+
+  it('removes an empty machine with DaemonSet pods before one that is used less', () => {
+    const pods = [on('w-1', '1', { controller: 'DaemonSet' }), on('w-2', '100m'), on('w-3', '3')];
+    expect(drained(decide(workers({ pods })).plan)).toEqual(['w-1', 'w-2']);
   });
 
   it('judges machines with GPUs by their GPUs', () => {
@@ -512,6 +556,7 @@ describe('eviction rules', () => {
 
   it('a pod of low priority does not block', () => {
     expect(drained(plan({ ...bare(), priority: -11 }))).toEqual(['w-1']);
+    expect(blockOf(plan({ ...bare(), priority: -10 }))).toBe('NotReplicated');
   });
 
   it('disruptions are counted over all removals of a plan, and over those in progress', () => {

@@ -4,6 +4,7 @@
 // long enough is drained.
 
 import { formatAge, formatCount } from '../model/format-text.ts';
+import type { Node } from '../model/node.ts';
 import { type Pod, podKey } from '../model/pod.ts';
 import {
   type DrainAttempt,
@@ -14,6 +15,7 @@ import {
 import { type EvictionContext, findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
 import { findLeavingNodes, isReady, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
+import { HeadroomCheck } from './headroom-check.ts';
 import type { ScalingInput, ScalingMachine, ScalingNode } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
 import type { DrainStep, PlannedMove, Refusal } from './plan.ts';
@@ -63,6 +65,8 @@ class ScaleDownDecision {
   readonly #unusable: ReadonlySet<string>;
   /** Topology spread counts nodes that are being removed until they are deleted. */
   readonly #cluster: Snapshot;
+  /** How many nodes may get pods. Counted once: a snapshot must not be read during a simulation. */
+  readonly #usableNodes: number;
   readonly #budgets: RemainingBudgets;
   #nextAt: number | undefined;
 
@@ -77,6 +81,7 @@ class ScaleDownDecision {
       ...[...up.expected.map(({ node }) => node), ...leaving].map(({ name }) => name),
     ]);
     this.#cluster = leaving.length === 0 ? up.cluster : withNodes(up.cluster, leaving);
+    this.#usableNodes = this.#cluster.nodes.filter(({ name }) => !this.#unusable.has(name)).length;
     this.#budgets = new RemainingBudgets(input.disruptionBudgets);
   }
 
@@ -219,7 +224,7 @@ class ScaleDownDecision {
             return false;
           }
           const attempt = tryDrain(node.name);
-          if (!attempt.isPossible) this.#refuse(node.name, nowhereRefusal(node.name, attempt));
+          if (!attempt.isPossible) this.#refuse(node.name, this.#nowhereRefusal(node, attempt));
           else this.#unneededSince[machine.id] = this.#unneededSinceOf(machine);
           return attempt.isPossible;
         }),
@@ -296,15 +301,19 @@ class ScaleDownDecision {
     const quotas = new PoolQuotas(this.#input);
     const budgets = this.#budgets.fresh();
     for (const pods of this.#podsOfLeavingNodes()) budgets.use(pods);
+    const headroom = new HeadroomCheck(
+      this.#cluster,
+      this.#drainOptions(this.#unusable, SELECTION_CHECKS),
+    );
     const allowed = due.filter((candidate) => {
-      const refused = this.#poolRefusal(candidate);
+      const refused = this.#poolRefusal(candidate) ?? headroom.refusalOf(candidate);
       if (refused !== undefined) this.#refuse(candidate.node.name, refused);
       return refused === undefined;
     });
     // Pods must not move to a node that is removed next.
     const avoid = new Set([...this.#unusable, ...allowed.map(({ node }) => node.name)]);
     const options = this.#drainOptions(avoid, SELECTION_CHECKS);
-    return simulateDrains(this.#cluster, options, (tryDrain) =>
+    const selected = simulateDrains(this.#cluster, options, (tryDrain) =>
       allowed.flatMap((candidate) => {
         const { node } = candidate;
         const outcome = this.#trySelect(candidate, { quotas, budgets, tryDrain });
@@ -315,9 +324,16 @@ class ScaleDownDecision {
         }
         quotas.use(candidate);
         budgets.use(candidate.pods);
-        return [this.#stepFor(candidate, outcome)];
+        return [{ candidate, attempt: outcome }];
       }),
     );
+    const kept = selected.filter(({ candidate }, index) => {
+      const before = selected.slice(0, index).map((one) => one.candidate);
+      const refused = headroom.refusalOf(candidate, before);
+      if (refused !== undefined) this.#refuse(candidate.node.name, refused);
+      return refused === undefined;
+    });
+    return kept.map(({ candidate, attempt }) => this.#stepFor(candidate, attempt));
   }
 
   #podsOfLeavingNodes(): readonly (readonly Pod[])[] {
@@ -350,7 +366,19 @@ class ScaleDownDecision {
         facts: { pod: podKey(block.pod), block: block.code },
       };
     const attempt = tryDrain(node.name);
-    return attempt.isPossible ? attempt : nowhereRefusal(node.name, attempt);
+    return attempt.isPossible ? attempt : this.#nowhereRefusal(node, attempt);
+  }
+
+  #nowhereRefusal({ name }: Node, { left }: DrainAttempt): Refused {
+    const [first] = left.filter(isReal).toSorted(comparePods);
+    if (first === undefined)
+      return { code: 'NodeKeptAsHeadroom', reason: `node ${name} is kept as headroom of its pool` };
+    const nodes = this.#usableNodes - 1;
+    return {
+      code: 'NodePodsFitNowhere',
+      reason: `node ${name} is needed: pod ${podKey(first)}${others(left.length - 1)} would fit on none of ${formatCount(nodes, 'other node')}, beside other removals and pending pods`,
+      facts: { pod: podKey(first), pods: left.length, nodes },
+    };
   }
 
   /** Delays of the pool. */
@@ -420,20 +448,6 @@ function annotationRefusal({ name, annotations }: ScalingNode): Refused | undefi
   if (annotations[DO_NOT_DISRUPT] === 'true')
     return { code: 'NodeDoNotDisrupt', reason: `node ${name} has annotation ${DO_NOT_DISRUPT}` };
   return undefined;
-}
-
-function nowhereRefusal(node: string, { left }: DrainAttempt): Refused {
-  const [first] = left.filter(isReal).toSorted(comparePods);
-  if (first === undefined)
-    return {
-      code: 'NodeKeptAsHeadroom',
-      reason: `node ${node} is kept as headroom of its pool`,
-    };
-  return {
-    code: 'NodePodsFitNowhere',
-    reason: `node ${node} is needed: pod ${podKey(first)}${others(left.length - 1)} would fit on no other node`,
-    facts: { pod: podKey(first), pods: left.length },
-  };
 }
 
 function nameOf({ namespace, name, uid }: Pod): PlannedMove['pod'] {

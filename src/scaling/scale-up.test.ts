@@ -80,6 +80,38 @@ describe('scale-up', () => {
     expect(decide(input).plan.steps).toEqual([]);
   });
 
+  it('keeps the space of DaemonSet pods that a ready node does not have yet', () => {
+    const daemon = aPod({
+      name: 'agent',
+      controller: 'DaemonSet',
+      cpu: '2',
+      spec: {
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [
+                { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['w-1'] }] },
+              ],
+            },
+          },
+        },
+        containers: [{ resources: { requests: { cpu: '2' } } }],
+      },
+    });
+    const withPods = (...waiting: ReturnType<typeof pods>) =>
+      counts(
+        anInput({
+          nodes: [aWorkerNode('w-1')],
+          machines: [aScalingMachine({ on: 'w-1' })],
+          pods: waiting,
+        }),
+      );
+    const [web] = pods(1, { cpu: '3' });
+    if (web === undefined) throw new Error('there is no pod');
+    expect(withPods(web)).toEqual({});
+    expect(withPods(web, daemon)).toEqual({ workers: 1 });
+  });
+
   it('does not count a ready machine whose Node is gone', () => {
     const input = anInput({ machines: [aScalingMachine({ phase: 'ready' })], pods: pods(1) });
     expect(counts(input)).toEqual({ workers: 1 });
@@ -110,6 +142,26 @@ describe('scale-up', () => {
       { kind: 'create', pool: 'second' },
       { kind: 'cancel', pool: 'first' },
     ]);
+  });
+
+  it('cancels a requested machine without a place when only pods wait that it cannot help', () => {
+    const refusal = { code: 'NO_HOST_FITS', message: 'host pve1: needs 8 GiB' };
+    const kinds = (
+      waiting: ReturnType<typeof pods>,
+      pool: Readonly<Record<string, unknown>> = {},
+    ) =>
+      decide(
+        anInput({
+          pools: [aScalingPool(pool)],
+          machines: [aScalingMachine({ phase: 'requested', placement: undefined, refusal })],
+          hosts: [aHost('pve1', ['workers'], { memoryBytes: GIB })],
+          pods: waiting,
+        }),
+      ).plan.steps.map(({ kind }) => kind);
+    expect(kinds(pods(1, { cpu: '100' }))).toEqual(['cancel']);
+    expect(kinds([], { limits: { min: 1 } })).toEqual([]);
+    expect(kinds(pods(1))).toEqual([]);
+    expect(kinds([...pods(1), ...pods(1, { name: 'huge', cpu: '100' })])).toEqual([]);
   });
 
   it('places pods on the machines that were requested for them before it packs the others', () => {

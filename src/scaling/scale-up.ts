@@ -28,6 +28,7 @@ import { isPlaceholder, placeholderPods } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
 import { mergeHosts } from './merged-hosts.ts';
 import {
+  countPools,
   type HostLimits,
   hostKey,
   hostLimitKey,
@@ -223,26 +224,52 @@ interface PackRequest {
   readonly pods: readonly Pod[];
 }
 
-/** How often the limits of hosts are tightened before machines are left out instead. */
-const MAX_ROUNDS = 4;
-
-/**
- * Packs the pods. Pools may have different rules for one host (reserve, overcommit): then a host may be full for one pool
- * because of machines of another, and the pods are packed again with that limit.
- */
 function packPods(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
   { cluster, pods }: PackRequest,
 ): Packing {
-  const expendableBelow = input.settings.expendablePriority;
   const merged = packOnMergedHosts(input, states, { cluster, pods });
   if (merged !== undefined) return merged;
+  const packHosts = (isExclusiveFirst: boolean): Packing =>
+    packOnHosts(input, states, { cluster, pods, isExclusiveFirst });
+  const first = packHosts(false);
+  if (!first.unplaced.some(isHostFull) || new Set(input.hosts.map(countPools)).size < 2)
+    return first;
+  // A pool may have filled hosts that another one depends on, although it can use others.
+  const second = packHosts(true);
+  return second.unplaced.length < first.unplaced.length ? second : first;
+}
+
+/** Whether a machine would help, but no host has capacity for it. */
+function isHostFull({ refusals }: UnplacedPod): boolean {
+  return refusals.some(({ pool, limit }) => limit !== undefined && limit.of !== pool);
+}
+
+/** How often the limits of hosts are tightened before machines are left out instead. */
+const MAX_ROUNDS = 4;
+
+/**
+ * Pools may have different rules for one host (reserve, overcommit): then a host may be full for one pool because of
+ * machines of another, and the pods are packed again with that limit.
+ */
+function packOnHosts(
+  input: ScalingInput,
+  states: ReadonlyMap<string, PoolState>,
+  {
+    cluster,
+    pods,
+    isExclusiveFirst,
+  }: PackRequest & {
+    /** Whether hosts that few pools can use are filled first. */
+    readonly isExclusiveFirst: boolean;
+  },
+): Packing {
   let limits: HostLimits = new Map();
   const packWithin = (hostLimits: HostLimits): Packing =>
     pack(cluster, pods, {
-      pools: poolOffers(input, states, { limits: hostLimits }),
-      expendableBelow,
+      pools: poolOffers(input, states, { limits: hostLimits, isExclusiveFirst }),
+      expendableBelow: input.settings.expendablePriority,
       domainLimits: sharedHostLimits(input),
     });
   let packing = packWithin(limits);
@@ -268,10 +295,8 @@ function packOnMergedHosts(
     expendableBelow: input.settings.expendablePriority,
     domainLimits: merged.limits,
   });
-  const isLimited = packing.unplaced.some(({ refusals }) =>
-    refusals.some(({ pool, limit }) => limit !== undefined && limit.of !== pool),
-  );
-  return isLimited ? undefined : packing;
+  const isLimited = packing.unplaced.some(isHostFull);
+  return isLimited || !merged.isEnoughFor(packing.machines) ? undefined : packing;
 }
 
 const HOST_LABELS: ReadonlySet<string> = new Set([ZONE_LABEL, REGION_LABEL]);

@@ -119,12 +119,12 @@ export class NextMachine {
 
   /**
    * Pool priority, then the fewest machines in the pool if pools are balanced, then cost, then the pod's node
-   * preferences, then the fewest machines in the domain. `opened`: machines of the pool that are planned.
+   * preferences, then the order of domains, then the fewest machines in the domain. `opened`: machines of the pool that are planned.
    */
   rank(group: PodGroup, option: SizeOption, opened: number): readonly number[] {
-    const { pool, machines } = this.template;
+    const { pool, domain, machines } = this.template;
     const preference = this.#placer.preference(group, this.#model);
     const members = pool.balance === undefined ? 0 : pool.balance + opened;
-    return [-(pool.priority ?? 0), members, option.cost, -preference, machines];
+    return [-(pool.priority ?? 0), members, option.cost, -preference, domain.order ?? 0, machines];
   }
 }

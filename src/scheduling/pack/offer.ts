@@ -51,6 +51,8 @@ export interface DomainOffer {
   readonly limits?: Limits;
   /** Maximum CPU of one machine. Absent: no limit. */
   readonly maxCpuMilli?: number;
+  /** Of domains that are otherwise equal, those with a lower number are used first. Absent: 0. */
+  readonly order?: number;
 }
 
 export interface PoolOffer {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Would the headroom survive a removal, wherever the pods are scheduled? kube-scheduler does not know placeholders, and
+// prefers the node with the most free capacity, which is often the one kept as headroom. A removal that costs headroom
+// would be followed by a new machine, and that by the next removal.
+
+import { formatCount } from '../model/format-text.ts';
+import type { Pod } from '../model/pod.ts';
+import {
+  checkFit,
+  pack,
+  type Snapshot,
+  withoutNodes,
+  withoutPod,
+  withPod,
+} from '../scheduling/index.ts';
+import { isLeftOnNode } from './eviction-rules.ts';
+import { isPlaceholder } from './headroom.ts';
+import type { Candidate, Refused } from './removal-candidate.ts';
+
+export class HeadroomCheck {
+  readonly #expendableBelow: number;
+  readonly #placeholders: readonly Pod[];
+  /** Names of the nodes that hold headroom. */
+  readonly #holders: readonly string[];
+  /** The cluster as kube-scheduler sees it. */
+  readonly #bare: Snapshot;
+
+  /** `avoid`: nodes that pods are not scheduled to. */
+  constructor(
+    cluster: Snapshot,
+    {
+      expendableBelow,
+      avoid,
+    }: { readonly expendableBelow: number; readonly avoid: ReadonlySet<string> },
+  ) {
+    this.#expendableBelow = expendableBelow;
+    const held = cluster.nodes
+      .filter(({ name }) => !avoid.has(name))
+      .map(({ name }) => ({ name, pods: cluster.podsOn(name).filter(isPlaceholder) }))
+      .filter(({ pods }) => pods.length > 0);
+    this.#holders = held.map(({ name }) => name);
+    this.#placeholders = held.flatMap(({ pods }) => pods.map((pod) => ({ ...pod, nodeName: '' })));
+    this.#bare = held.reduce(
+      (snapshot, { name, pods }) =>
+        pods.reduce((left, pod) => withoutPod(left, pod, name), snapshot),
+      withoutNodes(
+        cluster,
+        cluster.nodes.flatMap(({ name }) => (avoid.has(name) ? [name] : [])),
+      ),
+    );
+  }
+
+  /** Why the pods of a machine must not be evicted while these other machines are removed too. */
+  refusalOf(
+    { node: { name }, pods }: Candidate,
+    others: readonly Candidate[] = [],
+  ): Refused | undefined {
+    const moving = [pods, ...others.map((other) => other.pods)]
+      .flat()
+      .filter((pod) => !isLeftOnNode(pod) && !this.#isExpendable(pod));
+    const removed = [name, ...others.map(({ node }) => node.name)];
+    const holders = this.#holders.filter((holder) => !removed.includes(holder));
+    if (holders.length === 0 || !moving.some(({ nodeName }) => nodeName === name)) return undefined;
+    const filled = this.#fill(withoutNodes(this.#bare, removed), moving, holders);
+    const [holder] = filled.nodes;
+    if (holder === undefined) return undefined;
+    const { unplaced } = pack(filled.cluster, this.#placeholders, {
+      pools: [],
+      expendableBelow: this.#expendableBelow,
+    });
+    if (unplaced.length === 0) return undefined;
+    return {
+      code: 'NodeKeptAsHeadroom',
+      reason: `node ${name} is kept: its pods may be scheduled to node ${holder}, and then the headroom on ${formatCount(holders.length, 'node')} would be lost`,
+      facts: { headroom: holder, nodes: holders.length },
+    };
+  }
+
+  /** Places the pods on nodes that hold headroom, as many as fit. */
+  #fill(bare: Snapshot, pods: readonly Pod[], holders: readonly string[]) {
+    let cluster = bare;
+    /** One per placed pod. */
+    const nodes: string[] = [];
+    for (const pod of pods.map((one) => ({ ...one, nodeName: '' }))) {
+      const node = holders.find((name) => checkFit(cluster, pod, name).fits);
+      if (node === undefined) continue;
+      cluster = withPod(cluster, pod, node);
+      nodes.push(node);
+    }
+    return { cluster, nodes };
+  }
+
+  #isExpendable({ priority }: Pod): boolean {
+    return priority < this.#expendableBelow;
+  }
+}
