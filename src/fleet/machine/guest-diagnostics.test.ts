@@ -134,12 +134,14 @@ describe('keepFailed', () => {
     const [vm] = vmsOf(testFleet);
     expect(vm).toMatchObject({ vmId: machine.placement?.vmId });
     expect(vm?.startedAt).toBeUndefined();
+    // It could not be started with a drive whose ISO is missing.
+    expect([...(vm?.options.values() ?? [])].join()).not.toContain(':iso/');
     const { pools } = await testFleet.fleet.status();
     expect(pools).toMatchObject([{ target: 0, failed: 1 }]);
     expect(testFleet.cluster.state.existingTokens).toEqual([]);
   });
 
-  it('waits for an upload that would restore the seed after its deletion', async () => {
+  it('waits for an upload that would restore the seed, and for a view of its Node', async () => {
     const testFleet = aFailingFleet(1);
     const { hypervisor } = testFleet;
     const runningTasks = hypervisor.runningTasks.bind(hypervisor);
@@ -156,7 +158,13 @@ describe('keepFailed', () => {
     expect(await machinesIn(testFleet.store)).toMatchObject([
       { phase: 'deleting', seedVolume: expect.any(String) },
     ]);
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(120_000);
+    await runPasses(testFleet, 2);
     isUploading = false;
+    await runPasses(testFleet, 10);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'deleting' }]);
+    testFleet.cluster.reconnect();
     await untilAtRest(testFleet.fleet, testFleet);
     expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'kept' }]);
   });

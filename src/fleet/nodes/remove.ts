@@ -24,7 +24,7 @@ export async function removeNode(reconcile: MachineReconcile): Promise<boolean> 
       kind: 'saw',
       subject: { pool: machine.pool, machine: reconcile.id },
       reason: 'ViewStale',
-      message: `the VM is gone; its Node is removed when Kubernetes can be read again`,
+      message: 'its Node is removed when Kubernetes can be read again',
     });
     return false;
   }
