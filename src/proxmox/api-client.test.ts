@@ -333,6 +333,16 @@ describe('the limit of a call', () => {
     await blocking;
   });
 
+  it('includes the pause before the next attempt', async () => {
+    const refusing = new ScriptedTransport(() => failConnection(false), { clock });
+    const startedAt = clock.monotonic();
+    const call = open(refusing).request({ ...read, timeoutMs: 50 });
+    await expect(advanceUntilSettled(clock, call)).rejects.toMatchObject({
+      code: 'REQUEST_TIMED_OUT',
+    });
+    expect(clock.monotonic() - startedAt).toBe(50);
+  });
+
   it('is not reported when the caller aborts first', async () => {
     const abort = new AbortController();
     const call = open(hanging()).request({ ...read, timeoutMs: 1_000, signal: abort.signal });
