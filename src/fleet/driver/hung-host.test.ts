@@ -113,6 +113,19 @@ describe('a host that does not answer', () => {
     await expectTwoReady(testFleet, hanging(testFleet.hypervisor, isSeedList));
   });
 
+  it('delays no machine on another host while it takes an upload, and ends none', async () => {
+    const testFleet = aTestFleet();
+    const isUpload = (call: string, first: Partial<VmRef> & string) =>
+      call === 'uploadIso' && isOn('pve1')(call, first);
+    const hypervisor = hanging(testFleet.hypervisor, isUpload);
+    const fleet = aFleet({ ...testFleet, hypervisor, settings: someSettings([aPool()]), seed: 2 });
+    await scaleAndDrive(fleet, testFleet, 3);
+    const phases = (await machinesIn(testFleet.store)).map(
+      ({ phase, placement }) => `${placement?.host} ${phase}`,
+    );
+    expect(phases.toSorted()).toEqual(['pve1 configuring', 'pve2 ready', 'pve3 ready']);
+  });
+
   it('delays no other machine while an orphaned VM on it is being stopped', async () => {
     const testFleet = aTestFleet();
     const before = aFleet({ ...testFleet, settings: someSettings([aPool()]), seed: 1 });
