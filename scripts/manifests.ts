@@ -38,7 +38,7 @@ export function renderPrometheusRule(alerts: string): string {
 function template(condition: string, objects: readonly object[]): string {
   const name = '{{ include `pvescaler.name` . }}';
   const text = yaml(objects)
-    .replaceAll(/^( *name: )pvescaler(-bootstrap-token.*)?$/gm, `$1"${name}$2"`)
+    .replaceAll(/^( *name: )pvescaler(-bootstrap-token.*|-kube-system)?$/gm, `$1"${name}$2"`)
     .replaceAll(/^( *policyName: )pvescaler(.*)$/gm, `$1"${name}$2"`)
     .replaceAll(/^( *namespace: )pvescaler$/gm, '$1"{{ .Release.Namespace }}"')
     .replaceAll(
@@ -64,8 +64,11 @@ function accountWithRights(): readonly object[] {
 
 function roleAndBinding(namespace: string | undefined): readonly object[] {
   const prefix = namespace === undefined ? 'Cluster' : '';
+  const { name } = SERVICE_ACCOUNT;
+  const isOwn = namespace === undefined || namespace === SERVICE_ACCOUNT.namespace;
   const metadata = {
-    name: SERVICE_ACCOUNT.name,
+    // A release in kube-system has both Roles in one namespace.
+    name: isOwn ? name : `${name}-${namespace}`,
     ...(namespace !== undefined && { namespace }),
     labels: LABELS,
   };

@@ -6,6 +6,7 @@ import { getAsset, isSea } from 'node:sea';
 import type { AutoscalerSettings } from './autoscaler/index.ts';
 import type { Config } from './config/index.ts';
 import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
+import { InvalidConfig } from './ports/errors.ts';
 import type {
   DashboardServerOptions,
   FrontEndOptions,
@@ -42,8 +43,15 @@ export async function startDashboard({
   tokenFile,
 }: DashboardServerOptions) {
   const { createDashboardApp, listen } = await import('./http/index.ts');
-  const readToken = async () =>
-    tokenFile === undefined ? undefined : (await readFile(tokenFile, 'utf8')).trim();
+  const readToken = async () => {
+    if (tokenFile === undefined) return undefined;
+    try {
+      return (await readFile(tokenFile, 'utf8')).trim();
+    } catch (cause) {
+      const message = `cannot read http.dashboardTokenFile ${tokenFile}: ${String(cause)}`;
+      throw new InvalidConfig('CONFIG_UNREADABLE', message, { cause });
+    }
+  };
   const app = createDashboardApp({ ...sources, readToken, readFile: readPage });
   return listen(app, address, 'http.dashboard');
 }

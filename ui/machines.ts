@@ -59,6 +59,8 @@ export function showMachines(machines: readonly DashboardMachine[]): void {
 
 /** The times of machines that are being created grow. */
 export function tickMachines(): void {
+  const ids = new Set(shown.map(({ id }) => id));
+  for (const id of timelines.keys()) if (!ids.has(id)) timelines.delete(id);
   for (const machine of shown) {
     if (machine.phase !== 'ready' && !OVER.includes(machine.phase)) timelines.get(machine.id)?.();
   }

@@ -14,7 +14,7 @@ export function showPools(pools: readonly DashboardPool[]): void {
   list.show(pools);
 }
 
-function createPool({ name, isInConfig }: DashboardPool): Row<DashboardPool> {
+function createPool({ name }: DashboardPool): Row<DashboardPool> {
   const numbers = COLUMNS.map((label) =>
     create('td', { class: 'number', role: 'cell', 'data-label': label }),
   );
@@ -26,14 +26,15 @@ function createPool({ name, isInConfig }: DashboardPool): Row<DashboardPool> {
       ? requestAction(`pools/${name}/resume`)
       : requestAction(`pools/${name}/pause`, { minutes: PAUSE_MINUTES }));
   });
-  const actions = create('td', { class: 'action', role: 'cell' });
   const { form, input } = scaleForm(name);
-  if (isInConfig) actions.append(form, pause);
+  const actions = create('td', { class: 'action', role: 'cell' });
   const title = create('th', { scope: 'row', role: 'rowheader' }, name);
   return {
     element: create('tr', { role: 'row' }, title, ...numbers, state, actions),
     update(pool) {
       setAttribute(input, 'placeholder', String(pool.target));
+      if (!pool.isInConfig) actions.replaceChildren();
+      else if (actions.childElementCount === 0) actions.append(form, pause);
       isPaused = pool.pausedUntil !== undefined;
       const limits = pool.max === 0 ? `${pool.min} – ∞` : `${pool.min} – ${pool.max}`;
       const texts = [

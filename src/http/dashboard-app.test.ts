@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { NoCapacity } from '../ports/errors.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import { createDashboardApp, type DashboardSources } from './dashboard-app.ts';
 import { type DashboardState, dashboardState } from './dashboard-contract.ts';
-import { findChange } from './live-state.ts';
+import { findChange, LiveState } from './live-state.ts';
 
 const STATE: DashboardState = {
   at: 1_000,
@@ -94,9 +94,23 @@ describe('the dashboard', () => {
     const status = async (headers: Record<string, string>) =>
       (await request('/api/v1/state', { headers })).status;
     expect(await status({ origin: 'http://127.0.0.1:8081' })).toBe(200);
+    expect(await status({ origin: 'https://scaler.example' })).toBe(200);
     expect(await status({ origin: 'https://attacker.example' })).toBe(403);
     expect(await status({ origin: 'null' })).toBe(403);
     expect(await status({ 'sec-fetch-site': 'cross-site' })).toBe(403);
+  });
+
+  it.each([
+    ['GET', 'document', 200],
+    ['GET', 'iframe', 403],
+    ['POST', 'document', 403],
+  ])('answers a link of another site: %s of a %s with %d', async (method, target, status) => {
+    const headers = {
+      'sec-fetch-site': 'cross-site',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': target,
+    };
+    expect((await anApp().request('/index.html', { method, headers })).status).toBe(status);
   });
 });
 
@@ -172,6 +186,39 @@ describe('live events', () => {
     await clock.advance(1_000);
     expect(await event).toContain('"machines":[{"id":"m-1"');
     await reader.cancel();
+  });
+
+  it('end for a page that has stopped reading', async () => {
+    const clock = new VirtualClock();
+    let at = 0;
+    const readState = () => Promise.resolve({ ...STATE, problems: [`problem ${(at += 1)}`] });
+    const { request } = anApp({ clock, readState });
+    const reader = (await request('/api/v1/events')).body!.getReader();
+    await reader.read();
+    for (let second = 0; second < 100; second += 1) await clock.advance(1_000);
+    const readWhileOpen = at;
+    await clock.advance(10_000);
+    expect(at).toBe(readWhileOpen);
+    expect(readWhileOpen).toBeLessThan(50);
+  });
+
+  it('end without an error in the log while the state cannot be read', async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    const readState = () => Promise.reject(new NoCapacity('POOL_AT_MAXIMUM', 'not open yet'));
+    const response = await anApp({ readState }).request('/api/v1/events');
+    expect(await response.text()).toBe('');
+    expect(logged).not.toHaveBeenCalled();
+    logged.mockRestore();
+  });
+
+  it('begin with the same state for pages that connect at the same time', async () => {
+    const reads: ((state: DashboardState) => void)[] = [];
+    const read = () => new Promise<DashboardState>((resolve) => void reads.push(resolve));
+    const live = new LiveState({ read, clock: new VirtualClock(), intervalMs: 1_000 });
+    const pages = [live.subscribe(() => undefined), live.subscribe(() => undefined)];
+    for (const [index, resolve] of reads.entries()) resolve({ ...STATE, at: index });
+    const [first, second] = await Promise.all(pages);
+    expect(second).toBe(first);
   });
 
   it('contain only machines that changed, and those that are gone', () => {

@@ -41,6 +41,8 @@ const FILES: Readonly<Record<string, string>> = {
 const INTERVAL_MS = 1_000;
 /** Proxies close connections that are silent for longer. */
 const KEEP_ALIVE_MS = 15_000;
+/** Events that a page may leave unread. */
+const MAX_UNREAD = 30;
 
 export function createDashboardApp(sources: DashboardSources): Hono {
   const { readState, readFile, hostNames, clock } = sources;
@@ -54,10 +56,19 @@ export function createDashboardApp(sources: DashboardSources): Hono {
       const closed = Promise.withResolvers<void>();
       const closing = new AbortController();
       stream.onAbort(() => closed.resolve());
-      const send = (event: string, data: unknown) =>
-        stream.writeSSE({ event, data: JSON.stringify(data) }).catch(() => closed.resolve());
+      let unread = 0;
+      const send = async (event: string, data: unknown) => {
+        // A page that has stopped reading would fill the memory. It connects again and gets the whole state.
+        if (unread >= MAX_UNREAD) return stream.abort();
+        unread += 1;
+        await stream.writeSSE({ event, data: JSON.stringify(data) }).catch(() => closed.resolve());
+        unread -= 1;
+      };
       const onChange = (change: unknown) => void send('change', change);
-      await send('state', await live.subscribe(onChange));
+      const state = await live.subscribe(onChange).catch(() => undefined);
+      // The page connects again; /readyz says why nothing can be read.
+      if (state === undefined) return;
+      void send('state', state);
       void keepAlive(clock, closing.signal, () => void send('alive', {}));
       await closed.promise;
       closing.abort();

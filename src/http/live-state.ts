@@ -48,7 +48,9 @@ export class LiveState {
 
   /** The state that the next changes are relative to. */
   async subscribe(listener: Listener): Promise<DashboardState> {
-    this.#last ??= await this.#options.read();
+    const read = this.#last ?? (await this.#options.read());
+    // The changes are relative to the state of a page that has connected meanwhile.
+    this.#last ??= read;
     this.#listeners.add(listener);
     if (this.#stop === undefined) {
       this.#stop = new AbortController();

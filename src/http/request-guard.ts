@@ -3,7 +3,7 @@
 // rebinding), or that sends requests from the user's browser.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { MiddlewareHandler } from 'hono';
+import type { HonoRequest, MiddlewareHandler } from 'hono';
 
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy':
@@ -16,6 +16,7 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 /** Only addresses, `localhost` and the given names may be in the Host header; an Origin must be the same host. */
 export function guardRequests(hostNames: readonly string[]): MiddlewareHandler {
+  const names = new Set(hostNames.filter((name) => isIP(name) === 0));
   return async (context, next) => {
     const host = context.req.header('host') ?? '';
     const name = hostNameOf(host);
@@ -26,14 +27,22 @@ export function guardRequests(hostNames: readonly string[]): MiddlewareHandler {
       const error = `the host name ${name} is not allowed; add it to http.dashboardHosts`;
       return context.json({ error }, 403);
     }
-    const isSameOrigin = origin === undefined || origin.replace(/^https?:\/\//, '') === host;
-    if (!isSameOrigin || site === 'cross-site') {
+    const from = origin?.replace(/^https?:\/\//, '');
+    // A proxy may set another Host than the one that the browser uses.
+    const isSameOrigin = from === undefined || from === host || names.has(hostNameOf(from));
+    if (!isSameOrigin || (site === 'cross-site' && !isOpened(context.req))) {
       return context.json({ error: 'requests from other sites are refused' }, 403);
     }
     await next();
     for (const [header, value] of Object.entries(SECURITY_HEADERS)) context.header(header, value);
     return undefined;
   };
+}
+
+/** A person follows a link, or comes back from the login of a proxy. The other site cannot read what is shown. */
+function isOpened(request: HonoRequest): boolean {
+  const [mode, target] = [request.header('sec-fetch-mode'), request.header('sec-fetch-dest')];
+  return request.method === 'GET' && mode === 'navigate' && target === 'document';
 }
 
 /** Without the port; without the brackets of an IPv6 address. */

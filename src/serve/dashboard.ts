@@ -5,7 +5,7 @@ import type { DashboardActions, DashboardState } from '../http/index.ts';
 import { formatCount } from '../model/format-text.ts';
 import type { Machine } from '../model/machine.ts';
 import type { Clock } from '../ports/clock.ts';
-import { NotFound, Unreachable } from '../ports/errors.ts';
+import { InvalidRequest, NotFound, Unreachable } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { dashboardState, pricesOf } from './dashboard-state.ts';
 import type { RunningFrontEnd } from './front-end.ts';
@@ -100,6 +100,13 @@ export class Dashboard {
       },
       pausePool: async (pool, minutes) => {
         const { fleet } = this.#requirePool(pool);
+        if (this.#options.config().mode === 'externalgrpc') {
+          throw new InvalidRequest(
+            'REQUEST_INVALID',
+            `pool ${pool} is not paused: the Cluster Autoscaler decides about its machines`,
+            { hint: 'Set limits.max of the pool to its size for as long as it must not grow.' },
+          );
+        }
         const since = this.#options.clock.now();
         const until = since + minutes * 60_000;
         await fleet.pausePool(pool, { since, until, reason: 'requested in the dashboard' });

@@ -64,6 +64,7 @@ describe('pvescaler_view_age_seconds', () => {
     const seenAt = { regions: { lab: 90_000 }, cluster: undefined };
     expect(viewAges({ ...PASS, seenAt }, 40_000)).toEqual(ages(10, 60));
     expect(viewAges(undefined, undefined)).toEqual([]);
+    expect(viewAges({ ...PASS, seenAt }, undefined)).toEqual([]);
   });
 });
 

@@ -155,12 +155,15 @@ function phaseAges(pools: readonly PoolStatus[], machines: readonly Machine[], n
 
 /** A source that was never read is as old as this process's time as driver, so that alerts have a series. */
 function viewAges({ lastPass, leadingSince, now, regions, hasCluster }: GaugeInput) {
+  // A process that drives no more does not read any more.
+  if (leadingSince === undefined) return [];
   const { regions: readAt = {}, cluster } = lastPass?.seenAt ?? {};
   const sources = [
     ...regions.map((region) => ({ source: 'proxmox', region, at: readAt[region] })),
     ...(hasCluster ? [{ source: 'kubernetes', region: '', at: cluster }] : []),
   ];
-  return sources.flatMap(({ source, region, at = leadingSince }) =>
-    at === undefined ? [] : [{ labels: { source, region }, value: (now - at) / 1_000 }],
-  );
+  return sources.map(({ source, region, at = leadingSince }) => ({
+    labels: { source, region },
+    value: (now - at) / 1_000,
+  }));
 }

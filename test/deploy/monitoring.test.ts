@@ -107,6 +107,13 @@ describe('the alerts', () => {
     },
   );
 
+  it.each(rules.map(({ alert, expr }) => [alert, expr] as const))(
+    '%s does not need a series that a counter has only after its first event',
+    (_, expr) => {
+      expect(expr).not.toMatch(/_total\{[^}]*\}\[\w+\]\)+ == 0/);
+    },
+  );
+
   it('are shipped as a PrometheusRule too', () => {
     const rule = readManifest('deploy/monitoring/prometheus-rule.yaml', 'PrometheusRule');
     expect(rule['spec']).toEqual(parse(readRepoFile(ALERTS)));

@@ -139,6 +139,26 @@ describe('the Helm chart', () => {
     expect(dryRun(objects)).toBe('');
   });
 
+  it('has each object once in any namespace', () => {
+    const options = ['--namespace', 'kube-system', '--kube-version', '1.36.2'];
+    const { stdout } = run(helmProgram, ['template', 'pvescaler', CHART, ...options]);
+    const keys = parseManifests(stdout).map(
+      ({ kind, metadata: { namespace, name } }) => `${kind} ${namespace ?? ''}/${name}`,
+    );
+    expect(keys.toSorted()).toEqual([...new Set(keys)].toSorted());
+  });
+
+  it('never runs on the machines of a pool, whatever its label', () => {
+    const pools = ['config.pools[0].name=a', 'config.pools[0].groupLabel=example.com/pool'];
+    const { affinity } = find(render(pools), 'Deployment')['spec'].template.spec;
+    const [term] =
+      affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms;
+    expect(term.matchExpressions).toContainEqual({
+      key: 'example.com/pool',
+      operator: 'DoesNotExist',
+    });
+  });
+
   it.each([
     ['mode=other', '/mode'],
     ['wrong=1', "'wrong' not allowed"],

@@ -184,7 +184,10 @@ async function requestDeletion(
   const { records, state } = context;
   const machine = records.find(id);
   if (machine === undefined) return;
-  if (isDeletedOrFailed(machine) || (machine.phase === 'kept' && intent.requestedBy !== PERSON)) {
+  if (
+    isDeletedOrFailed(machine) ||
+    (machine.phase === 'kept' && !PERSONS.has(intent.requestedBy))
+  ) {
     if (intent.kind !== 'cancel') await acknowledgeFailure(context, machine);
     return;
   }
@@ -202,7 +205,7 @@ async function requestDeletion(
 }
 
 /** Only a person deletes a kept machine: an autoscaler acknowledges the failure. */
-const PERSON = 'cli';
+const PERSONS: ReadonlySet<string> = new Set(['cli', 'dashboard']);
 
 /** A failed creation is shown until a front end deletes it. */
 async function acknowledgeFailure(

@@ -181,17 +181,20 @@ describe('keepFailed', () => {
     expect(second.placement?.vmId).not.toBe(first.placement?.vmId);
   });
 
-  it('a person deletes a kept machine; an autoscaler only acknowledges its failure', async () => {
-    const testFleet = aFailingFleet(1);
-    const { id } = await failOne(testFleet);
-    await testFleet.fleet.remove([id], { by: 'cluster-autoscaler', reason: 'failed' });
-    await untilAtRest(testFleet.fleet, testFleet);
-    const kept = (await machinesIn(testFleet.store)).find((one) => one.id === id);
-    expect([kept?.phase, kept?.failure]).toEqual(['kept', undefined]);
-    await testFleet.fleet.remove([id], { by: 'cli', reason: 'examined' });
-    await untilAtRest(testFleet.fleet, testFleet);
-    expect(vmsOf(testFleet)).toEqual([]);
-  });
+  it.each(['cli', 'dashboard'])(
+    'a person deletes a kept machine by the %s; an autoscaler only acknowledges its failure',
+    async (by) => {
+      const testFleet = aFailingFleet(1);
+      const { id } = await failOne(testFleet);
+      await testFleet.fleet.remove([id], { by: 'cluster-autoscaler', reason: 'failed' });
+      await untilAtRest(testFleet.fleet, testFleet);
+      const kept = (await machinesIn(testFleet.store)).find((one) => one.id === id);
+      expect([kept?.phase, kept?.failure]).toEqual(['kept', undefined]);
+      await testFleet.fleet.remove([id], { by, reason: 'examined' });
+      await untilAtRest(testFleet.fleet, testFleet);
+      expect(vmsOf(testFleet)).toEqual([]);
+    },
+  );
 
   it('a VM that a person has destroyed ends the machine', async () => {
     const testFleet = aFailingFleet(1);
