@@ -20,6 +20,13 @@ export function findMachineIn(machines: readonly Machine[], text: string): Machi
     ...(placement === undefined ? [] : [placement.name]),
   ];
   const exact = preferExisting(machines.filter((one) => namesOf(one).includes(text)));
+  const living = exact.filter(({ phase }) => phase !== 'gone' && phase !== 'failed');
+  if (living.length > 1)
+    throw new InvalidRequest(
+      'REQUEST_INVALID',
+      `${living.length} machines have the name '${text}': ${living.map(({ id }) => id).join(', ')}`,
+      { hint: 'Give the id.' },
+    );
   if (exact[0] !== undefined) return exact[0];
   const hasPrefix = (name: string) => text !== '' && name.startsWith(text);
   const found = preferExisting(machines.filter((one) => namesOf(one).some(hasPrefix)));

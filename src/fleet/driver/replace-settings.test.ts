@@ -11,7 +11,7 @@ import {
   aJoiningTestFleet,
   aReadyMachine,
 } from '../testing/joining-test-fleet.ts';
-import { aPool, someSettings } from '../testing/settings.ts';
+import { aPool, aRegion, REGION, someSettings, templateSource } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
@@ -143,6 +143,50 @@ describe('replaceSettings', () => {
     testFleet.fleet.replaceSettings(someSettings([aJoiningPool({ seed })]));
     await runPasses(testFleet, 3);
     expect(labels()).not.toHaveProperty([role]);
+  });
+
+  it('leaves no VM behind when the source of a pool changes while its machine is created', async () => {
+    const seen = new Set<Phase>();
+    for (let passes = 1; passes < 12; passes += 1) {
+      const testFleet = aTestFleet(someSettings([aPool({ source: templateSource() })]));
+      const { fleet, store, hypervisor } = testFleet;
+      await fleet.scaleTo('workers', 1, REASON);
+      await runPasses(testFleet, passes);
+      for (const phase of await phasesIn(store)) seen.add(phase);
+      fleet.replaceSettings(someSettings([aPool()]));
+      await runPasses(testFleet, 60);
+      const live = (await machinesIn(store)).filter(({ phase }) => phase === 'ready');
+      expect(existingResources(hypervisor).machines, `after ${passes} passes`).toEqual(
+        live.map(({ id }) => id),
+      );
+    }
+    expect([...seen]).toEqual(expect.arrayContaining(['creating', 'configuring', 'booting']));
+  });
+
+  it('removes the seeds of both storages when the one of seeds changes', async () => {
+    const seen = new Set<Phase>();
+    for (let passes = 1; passes < 14; passes += 1) {
+      const testFleet = aTestFleet();
+      const { fleet, store, hypervisor, clock } = testFleet;
+      await fleet.scaleTo('workers', 1, REASON);
+      await runPasses(testFleet, passes);
+      for (const phase of await phasesIn(store)) seen.add(phase);
+      const storage = { ...aRegion().storage, seeds: 'local' };
+      const regions = { [REGION]: aRegion({ storage }) };
+      fleet.replaceSettings(someSettings([aPool()], { regions }));
+      await runPasses(testFleet, 60);
+      await clock.advance(600_000);
+      await runPasses(testFleet, 5);
+      const note = `after ${passes} passes`;
+      expect(await phasesIn(store), note).toContain('ready');
+      expect(existingResources(hypervisor).isos, note).toEqual([]);
+      const drives = [...hypervisor.state.vms.values()].map(({ options }) => options.get('ide2'));
+      expect(
+        drives.filter((drive) => drive?.includes('.iso')),
+        note,
+      ).toEqual([]);
+    }
+    expect([...seen]).toEqual(expect.arrayContaining(['configuring', 'ready']));
   });
 
   it('refuses settings of another cluster or list of regions', () => {

@@ -25,8 +25,9 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
     const growing = await growBootDisk(reconcile, config);
     if (growing !== undefined) return growing;
   }
-  const isUploaded = task.state === 'ended' && task.kind === 'upload';
   const volumeId = seedVolumeOf(reconcile);
+  const isOnStorage = reconcile.machine.seedVolume === volumeId;
+  const isUploaded = isOnStorage && task.state === 'ended' && task.kind === 'upload';
   if (pool.seed !== undefined && config.seedVolume !== volumeId) {
     if (!isUploaded) return uploadSeed(reconcile, pool, pool.seed);
     await reconcile.hypervisor.attachSeed(reconcile.vm, volumeId, {
@@ -41,9 +42,10 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
 async function isSpecChanged(
   reconcile: MachineReconcile,
   pool: PoolSettings,
-  { digest }: VmConfig,
+  { digest, smbiosUuid }: VmConfig,
 ): Promise<boolean> {
-  if (pool.source.kind !== 'template') return false;
+  // By the VM too: the pool may have had another source when it was cloned.
+  if (pool.source.kind !== 'template' && smbiosUuid === reconcile.id) return false;
   const { hypervisor, vm, context } = reconcile;
   const spec = specOf(reconcile, pool);
   return hypervisor.applySpec(vm, spec, { digest, ...context.writeOptions() });

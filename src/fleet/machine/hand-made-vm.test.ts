@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { Machine } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import type { VmRequest } from '../../model/role.ts';
+import { TaskFailed, Unauthorized } from '../../ports/errors.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
 import { MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
@@ -191,6 +193,28 @@ describe('hand-made VMs', () => {
     expect(small?.phase).toBe('ready');
   });
 
+  it('wait for a host that is slow to report its storages when no other host fits', async () => {
+    const testFleet = aTestFleet(someSettings([]));
+    const { hypervisor, fleet, clock, store } = testFleet;
+    for (const [at, host] of hypervisor.state.hosts.entries()) {
+      if (host.name !== 'pve3') hypervisor.state.hosts[at] = { ...host, memoryBytes: GIB };
+    }
+    const storageSpace = hypervisor.storageSpace.bind(hypervisor);
+    hypervisor.storageSpace = async (host, options) => {
+      if (host === 'pve3') await clock.sleep(5_000);
+      return storageSpace(host, options);
+    };
+    await fleet.requestVms(workers(1));
+    const stop = new AbortController();
+    const driving = fleet.runDriver({ signal: stop.signal });
+    for (let second = 0; second < 60; second += 1) await clock.advance(1_000);
+    stop.abort();
+    await advanceUntilSettled(clock, driving);
+    expect(await machinesIn(store)).toMatchObject([
+      { phase: 'ready', placement: { host: 'pve3' } },
+    ]);
+  });
+
   it('fail when the config has no such image', async () => {
     const testFleet = aTestFleet(someSettings([]));
     const from = { kind: 'image', image: 'unknown' } as const;
@@ -232,6 +256,27 @@ describe('hand-made VMs', () => {
     }
     expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'booting' }]);
     expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
+  });
+
+  it.each([
+    ['cannot be started again', 'startVm', new TaskFailed('TASK_FAILED', 'no memory')],
+    ['cannot be queried', 'guestIsUp', new Unauthorized('PERMISSION_MISSING', 'no privilege')],
+  ] as const)('stay when they have run without an agent and %s', async (_, method, error) => {
+    const testFleet = aTestFleet(someSettings([]));
+    const { hypervisor, clock } = testFleet;
+    const guestIsUp = hypervisor.guestIsUp.bind(hypervisor);
+    hypervisor.guestIsUp = (...args) => guestIsUp(...args).then(() => false);
+    await testFleet.fleet.requestVms(workers(1));
+    await runPasses(testFleet, 60);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'booting' }]);
+    for (const vm of hypervisor.state.vms.values()) vm.startedAt = undefined;
+    for (let count = 0; count < 4; count += 1) hypervisor.failNext(method, error);
+    for (let hour = 0; hour < 6; hour += 1) {
+      await runPasses(testFleet, 20);
+      await clock.advance(3_600_000);
+    }
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'booting' }]);
+    expect(existingResources(hypervisor).vms).toHaveLength(1);
   });
 
   it('stay stopped when a person stops them', async () => {

@@ -141,7 +141,7 @@ function classifyVm(config: VmConfig, machine: Machine, owner: Owner): VmLookup 
   if (config.isBeingCreated) return { kind: 'undecided', lock: config.lock ?? '' };
   const foreign = (reason: string): VmLookup => {
     const isSameVm =
-      config.smbiosUuid === machine.id && config.isTemplate === isTemplateGroup(machine.pool);
+      config.smbiosUuid === machine.id && (!config.isTemplate || isTemplateGroup(machine.pool));
     return { kind: 'foreign', reason, isSameVm };
   };
   const ownership = verifyOwnership({ ...config, configured: machine.configured === true }, owner);

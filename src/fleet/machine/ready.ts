@@ -297,10 +297,12 @@ function isTemplate({ pool }: Machine): boolean {
   return isTemplateGroup(pool);
 }
 
-/** It never runs; it only is there, or not. */
+/** It never runs; it only is there, or not. An adopted one may have a seed. */
 async function keepTemplate(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  const isSeedGone = await isSeedRemoved(reconcile);
   const lookup = await lookUpVm(reconcile);
   if (lookup.kind !== 'ours') return handleOtherVm(reconcile, lookup);
   await clearMissing(reconcile);
+  if (!isSeedGone) await removeSeed(reconcile, lookup.config);
   return DONE;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reconciles one machine: calls the handler of its phase until it waits or is done, and decides what an error means.
 import type { MachineId, Phase } from '../../model/machine.ts';
+import { isTemplateGroup } from '../../model/role.ts';
 
 import type { ErrorCode } from '../../ports/error-codes.ts';
 import { asPvescalerError, PvescalerError, TimedOut } from '../../ports/errors.ts';
@@ -121,7 +122,7 @@ async function handleError(reconcile: MachineReconcile, thrown: unknown): Promis
   if (!isMachineError(error)) throw error;
   reconcile.context.reportIfBug(error, `machine ${reconcile.id}`);
   const { phase, attempts } = reconcile.machine;
-  if (!PROVISIONING.includes(phase)) {
+  if (!PROVISIONING.includes(phase) || mayBeUsedByPerson(reconcile)) {
     await reconcile.update({ attempts: attempts + 1 });
     return backOffMachine(reconcile, error);
   }
@@ -134,6 +135,12 @@ async function handleError(reconcile: MachineReconcile, thrown: unknown): Promis
   }
   await reconcile.update({ attempts: attempts + 1 });
   return backOffMachine(reconcile, error);
+}
+
+/** A hand-made VM that has been started may be in use although no agent answers: no error deletes it. */
+function mayBeUsedByPerson({ role, machine }: MachineReconcile): boolean {
+  if (role === undefined || isTemplateGroup(machine.pool)) return false;
+  return machine.phase === 'booting' || machine.phase === 'joining';
 }
 
 /**

@@ -6,6 +6,7 @@ import { backoffOf } from '../capacity/backoff.ts';
 import type { PlacementRefusal } from '../capacity/capacity-forecast.ts';
 import { place } from '../capacity/place.ts';
 import { placeVm } from '../capacity/place-vm.ts';
+import { isReadingStorages } from '../capacity/storage-space.ts';
 import { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
@@ -52,8 +53,9 @@ async function placeOne(context: ReconcileContext, machine: Machine): Promise<vo
   if (noSpace !== undefined && !TEMPORARY.includes(refusal.code)) {
     return failMachine(new MachineReconcile(context, machine.id), noSpace);
   }
-  // A person waits for the answer, and asks again when something has changed.
-  if (machine.vm !== undefined && !TEMPORARY.includes(refusal.code)) {
+  // A person waits for the answer, and asks again when something has changed. A host that is being read may fit.
+  const isFinal = !TEMPORARY.includes(refusal.code) && !isReadingStorages(context);
+  if (machine.vm !== undefined && isFinal) {
     return failUnplaced(context, machine, refusal);
   }
   await failIfUnplacedTooLong(context, machine, refusal);

@@ -22,6 +22,8 @@ export async function uploadSeed(
   seed: SeedSettings,
 ): Promise<ReconcileResult> {
   const { host } = reconcile.placement;
+  // The config names another storage now; the record names one volume.
+  if (reconcile.machine.seedVolume !== seedVolumeOf(reconcile)) await deleteSeed(reconcile);
   if (reconcile.machine.seedVolume === undefined) {
     await reconcile.update({ seedVolume: seedVolumeOf(reconcile) });
   } else if (await isUploadInProgress(reconcile)) {

@@ -92,6 +92,7 @@ describe('a template build', () => {
     await untilAtRest(testFleet.fleet, testFleet, 60);
     const [machine] = await machinesIn(testFleet.store);
     expect(machine?.failure?.message).toContain('installing packages failed');
+    expect(machine?.failure?.message).toContain(`machine show ${machine?.id}`);
     expect(machine?.phase).toBe('failed');
     expect(existingResources(testFleet.hypervisor)).toMatchObject({ vms: [], isos: [] });
   });
@@ -159,9 +160,27 @@ describe('a template build', () => {
     await untilAtRest(fleet, fresh, 20);
     const [adopted] = await machinesIn(fresh.store);
     expect(adopted).toMatchObject({ pool: 'role:template', phase: 'ready' });
+    expect(await onePass(fleet, fresh)).toMatchObject({ inProgress: 0 });
     await fleet.remove(adopted === undefined ? [] : [adopted.id], REASON);
     await untilAtRest(fleet, fresh, 60);
     expect(vmOf(testFleet, 9_000)).toBeUndefined();
+  });
+
+  it('is a VM that stays when a person takes it over during the build and adopts it', async () => {
+    const testFleet = reporting(aTestFleet(settings()), '20 installing packages');
+    const { fleet, store } = testFleet;
+    await fleet.requestVms(request());
+    await runPasses(testFleet, 30);
+    expect(await machinesIn(store)).toMatchObject([{ phase: 'booting' }]);
+    const vm = vmOf(testFleet, 9_000);
+    vm?.options.set('description', 'notes of a person');
+    if (vm !== undefined) vm.revision += 1;
+    await untilAtRest(fleet, testFleet, 60);
+    expect(await machinesIn(store)).toMatchObject([{ phase: 'failed' }]);
+    await fleet.requestVmDecision(await fleet.planVmDecision({ kind: 'adopt', vmId: 9_000 }));
+    await runPasses(testFleet, 30);
+    expect(vmOf(testFleet, 9_000)).toBe(vm);
+    expect(await machinesIn(store)).toMatchObject([{ phase: 'ready' }]);
   });
 
   it('is continued or cleaned after a crash at every call that changes something', async () => {

@@ -25,7 +25,7 @@ export async function building(reconcile: MachineReconcile): Promise<ReconcileRe
     case 'done':
       return reconcile.move('joining');
     case 'failed': {
-      const message = `the template could not be built: ${report.step} failed; the log is /var/log/cloud-init-output.log in its guest`;
+      const message = `the template could not be built: ${report.step} failed; pvescaler machine show ${reconcile.id} shows the end of its log`;
       await failMachine(reconcile, new TaskFailed('BOOTSTRAP_FAILED', message));
       return CONTINUE;
     }

@@ -65,8 +65,9 @@ function sizeOf(config: VmConfig, pool: PoolSettings | undefined): MachineSize {
 
 function phaseOf(context: ReconcileContext, { config, marker, power }: AdoptedVm): Phase {
   if (marker.deletingSinceSeconds !== undefined) return 'deleting';
-  // Whether its build was complete is not known.
-  if (isTemplateGroup(marker.pool) && !config.isTemplate) return 'deleting';
+  // Whether its build was complete is not known, unless a person has adopted it.
+  const isHalfBuilt = isTemplateGroup(marker.pool) && !config.isTemplate;
+  if (isHalfBuilt && marker.readySinceSeconds === undefined) return 'deleting';
   // Without its pool's settings the machine cannot be configured; it is left as it is.
   if (context.pool(marker.pool) === undefined) return 'ready';
   // It may run pods: no error while it starts again may delete it.

@@ -235,6 +235,24 @@ describe('a VM that looks like a machine', () => {
     expect(optionsOf(testFleet, 1_260).has('description')).toBe(false);
   });
 
+  it('is forgotten with the tags of its role and template', async () => {
+    const testFleet = aTestFleet();
+    const marker = {
+      cluster: CLUSTER,
+      pool: 'role:template',
+      machine: aMachineId(7),
+      vmId: 1_259,
+      createdAtSeconds: 1,
+      addresses: [],
+      template: { name: 'ubuntu', version: 2 },
+    };
+    const description = formatMarker(marker);
+    const tags = 'pvescaler;role-template;template-ubuntu;theirs;version-2';
+    putVm(testFleet, 1_260, { description, tags });
+    await decide(testFleet, { kind: 'forget', vmId: 1_260 });
+    expect(optionsOf(testFleet, 1_260).get('tags')).toBe('theirs');
+  });
+
   it('is forgotten once when the response to the change was lost', async () => {
     const testFleet = aTestFleet();
     putVm(testFleet, 1_260, { tags: 'pvescaler;mine' });

@@ -8,11 +8,13 @@ import {
   foreignMarkerReason,
   isIgnored,
   type Marker,
+  readMarker,
   verifyOwnership,
   withMarker,
   withoutMarker,
 } from '../../model/marker.ts';
-import { poolTag } from '../../model/names.ts';
+import { groupTag, poolTag } from '../../model/names.ts';
+import { templateTags } from '../../model/role.ts';
 import {
   Conflict,
   InvalidRequest,
@@ -181,13 +183,25 @@ async function forget(context: ReconcileContext, intent: VmIntent, vm: VmConfig)
   if (isIgnored(vm.description)) return;
   requireForgettable(context, intent.region, vm);
   requireSeen(vm, intent);
-  const tags = vm.tags.filter((tag) => !isOwnTag(context, intent.region, tag));
+  const own = ownTags(context, intent.region, vm);
+  const tags = vm.tags.filter((tag) => !tag.startsWith(poolTag('')) && !own.has(tag));
   await write(context, intent, { vm, description: withoutMarker(vm.description ?? ''), tags });
 }
 
-function isOwnTag({ settings }: ReconcileContext, region: string, tag: string): boolean {
-  const own = [...(settings.regions[region]?.tags ?? []), settings.clusterName ?? ''];
-  return tag.startsWith(poolTag('')) || own.some((one) => one.toLowerCase() === tag);
+/** Those of a role or a template only if the VM says, or its record, that it is one: others may have such tags. */
+function ownTags(context: ReconcileContext, region: string, vm: VmConfig): ReadonlySet<string> {
+  const { settings } = context;
+  const reading = readMarker(vm.description);
+  const machine = machineWithUuid(context, vm);
+  const group = reading.kind === 'marked' ? reading.marker.pool : machine?.pool;
+  const { template } = (reading.kind === 'marked' ? reading.marker : machine?.vm) ?? {};
+  const tags = [
+    ...(settings.regions[region]?.tags ?? []),
+    settings.clusterName ?? '',
+    ...(group === undefined ? [] : [groupTag(group)]),
+    ...(template === undefined ? [] : templateTags(template)),
+  ];
+  return new Set(tags.map((tag) => tag.toLowerCase()));
 }
 
 async function adopt(context: ReconcileContext, intent: VmIntent, vm: VmConfig): Promise<void> {
