@@ -22,21 +22,24 @@ export function guardRequests(hostNames: readonly string[]): MiddlewareHandler {
     const name = hostNameOf(host);
     const isKnown = isIP(name) !== 0 || name === 'localhost' || hostNames.includes(name);
     const origin = context.req.header('origin');
-    const site = context.req.header('sec-fetch-site');
     if (!isKnown) {
       const error = `the host name ${name} is not allowed; add it to http.dashboardHosts`;
       return context.json({ error }, 403);
     }
-    const from = origin?.replace(/^https?:\/\//, '');
-    // A proxy may set another Host than the one that the browser uses.
-    const isSameOrigin = from === undefined || from === host || names.has(hostNameOf(from));
-    if (!isSameOrigin || (site === 'cross-site' && !isOpened(context.req))) {
+    const isFromElsewhere = context.req.header('sec-fetch-site') === 'cross-site';
+    if (!isSameOrigin(host, names, origin) || (isFromElsewhere && !isOpened(context.req))) {
       return context.json({ error: 'requests from other sites are refused' }, 403);
     }
     await next();
     for (const [header, value] of Object.entries(SECURITY_HEADERS)) context.header(header, value);
     return undefined;
   };
+}
+
+/** A proxy may set another Host than the name that the browser uses, which is then among the `names`. */
+function isSameOrigin(host: string, names: ReadonlySet<string>, origin: string | undefined) {
+  const from = origin?.replace(/^https?:\/\//, '');
+  return from === undefined || from === host || names.has(hostNameOf(from));
 }
 
 /** A person follows a link, or comes back from the login of a proxy. The other site cannot read what is shown. */

@@ -413,7 +413,7 @@ function requireMinimum({ name, limits }: PoolLimits, others: number, size: numb
     'REQUEST_INVALID',
     `pool ${name} keeps at least ${formatCount(limits.min, 'machine')}`,
     {
-      hint: `Lower limits.min of the pool in the config, and restart pvescaler serve if it runs, or scale to ${limits.min - others}.`,
+      hint: `Lower limits.min of the pool in the config, or scale to ${limits.min - others}.`,
     },
   );
 }
