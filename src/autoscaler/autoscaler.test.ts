@@ -305,6 +305,22 @@ describe('the circuit breaker', () => {
     expect((await process.fleet.status()).pools[0]?.pause).toBeUndefined();
   });
 
+  it('counts machines whose deletion takes longer than the time between two decisions', async () => {
+    const pool = aWorkerPool({ provisionTimeoutMs: 60_000, registrationTimeoutMs: 60_000 });
+    const { site, process } = await aRunningSite([pool]);
+    const { hypervisor, guests } = site.parts;
+    const destroyVm = hypervisor.destroyVm.bind(hypervisor);
+    hypervisor.destroyVm = async (vm, options) => {
+      await site.clock.sleep(20_000);
+      return destroyVm(vm, options);
+    };
+    guests.behaviour = { neverRegisters: true };
+    site.addPod('web');
+    await untilPaused(site, process);
+    expect(await isPaused(process)).toBe(true);
+    expect(await requested(site)).toBe(3);
+  });
+
   it('counts machines of processes that ended', async () => {
     const pool = aWorkerPool({ provisionTimeoutMs: 60_000, registrationTimeoutMs: 60_000 });
     const { site, process } = await aRunningSite([pool]);

@@ -29,6 +29,7 @@ function aPod(name: string, nodeName: string, over: Partial<Pod> & { cpuMilli: n
 
 interface CheckOptions {
   readonly drainingNodes?: readonly string[];
+  readonly pool?: string;
   /** Uid of the Node that is drained. */
   readonly uid?: string;
   /** Pods on the node as the API server lists them; absent: as in the view. */
@@ -38,7 +39,12 @@ interface CheckOptions {
 /** Adds the pods and checks the drain of node `drained`. */
 function check(
   pods: readonly Pod[],
-  { drainingNodes = ['drained'], uid = 'uid-of-drained', listed }: CheckOptions = {},
+  {
+    drainingNodes = ['drained'],
+    pool = 'workers',
+    uid = 'uid-of-drained',
+    listed,
+  }: CheckOptions = {},
 ) {
   for (const pod of pods) cluster.state.putPod(pod);
   const checkDrain = drainCheck({
@@ -48,7 +54,7 @@ function check(
   });
   const draining = {
     machine: '00000000-0000-4000-8000-000000000001' as MachineId,
-    pool: 'workers',
+    pool,
     node: { name: 'drained', uid },
     pods: listed ?? pods.filter(({ nodeName }) => nodeName === 'drained'),
   };
@@ -96,6 +102,33 @@ describe('the check of a drain', () => {
     expect(await check([pod])).toEqual({
       ok: false,
       reason: 'pod default/moved has annotation karpenter.sh/do-not-disrupt',
+    });
+  });
+
+  it('refuses it when a pod must not be evicted any more, also beside one whose budget blocks', async () => {
+    const blocked = aPod('blocked', 'drained', { cpuMilli: 100, labels: { app: 'db' } });
+    const kept = aPod('kept', 'drained', { cpuMilli: 100, eviction: { doNotDisrupt: true } });
+    const budget = {
+      namespace: 'default',
+      name: 'db',
+      selector: {
+        selects: 'matching' as const,
+        requirements: [{ key: 'app', operator: 'In' as const, values: ['db'] }],
+      },
+      disruptionsAllowed: 0,
+    };
+    cluster.state.putWorkloads({ disruptionBudgets: [budget] });
+    expect(await check([blocked, kept])).toEqual({
+      ok: false,
+      reason: 'pod default/kept has annotation karpenter.sh/do-not-disrupt',
+    });
+  });
+
+  it('refuses it when the pool was removed from the config, whose rules are not known any more', async () => {
+    const pod = aPod('moved', 'drained', { cpuMilli: 100, eviction: { doNotDisrupt: true } });
+    expect(await check([pod], { pool: 'removed' })).toEqual({
+      ok: false,
+      reason: 'pool removed is not in the config any more',
     });
   });
 

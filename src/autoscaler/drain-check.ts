@@ -57,14 +57,18 @@ function checkRules(
   { pools, expendablePriority }: CheckOptions,
 ): DrainCheck | undefined {
   const config = pools.find(({ name }) => name === pool);
-  if (config === undefined) return undefined;
-  const block = findEvictionBlock(pods, {
+  if (config === undefined)
+    return { ok: false, reason: `pool ${pool} is not in the config any more` };
+  const rules = {
     scaleDown: config.scaleDown,
     expendablePriority,
     budgets: new RemainingBudgets(disruptionBudgets),
-  });
-  if (block === undefined || block.code === 'DisruptionBudget') return undefined;
-  return { ok: false, reason: block.reason };
+  };
+  // Pod by pod: behind one whose budget blocks may be one that must stay.
+  const block = pods
+    .map((pod) => findEvictionBlock([pod], rules))
+    .find((one) => one !== undefined && one.code !== 'DisruptionBudget');
+  return block === undefined ? undefined : { ok: false, reason: block.reason };
 }
 
 /** Pending pods get their places first; other drains go on. */

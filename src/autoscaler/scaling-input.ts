@@ -108,6 +108,7 @@ function recordedMachine(machine: Machine, sources: MachineSources): ScalingMach
     isBeingDeleted:
       phase === 'deleting' || (!isDraining && sources.view.index.isDeletionRequested(id)),
     isDraining,
+    ...(machine.failure !== undefined && { hasFailed: true }),
     ...(placement !== undefined && { placement }),
     ...(requiredHost !== undefined && { requestedHost: requiredHost }),
     ...(refusal !== undefined && { refusal }),

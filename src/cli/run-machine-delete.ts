@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { formatCount } from '../model/format-text.ts';
 import type { Machine, MachineId } from '../model/machine.ts';
-import { NotOwned } from '../ports/errors.ts';
+import { isTemplateGroup } from '../model/role.ts';
+import { InvalidRequest, NotOwned } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
@@ -30,11 +31,20 @@ export async function deleteNamed(
 ): Promise<void> {
   const ids = await deleteMachines(host, open, {
     regions: await regionsOf(open, texts),
-    select: () => Promise.all(texts.map((text) => findMachine(open, text))),
+    select: () => Promise.all(texts.map((text) => findDeletable(open, text))),
     options,
   });
   await reportReplacements(host, open, ids);
   await requireNoVmLeftBehind(open, ids);
+}
+
+/** A template whose linked clones exist could neither be deleted nor kept. */
+async function findDeletable(open: OpenFleet, text: string): Promise<Machine> {
+  const machine = await findMachine(open, text);
+  if (!isTemplateGroup(machine.pool)) return machine;
+  throw new InvalidRequest('USAGE', `${text} is a template`, {
+    hint: 'Delete it with pvescaler template delete, which checks for linked clones.',
+  });
 }
 
 interface Deletion {

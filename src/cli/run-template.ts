@@ -8,13 +8,14 @@ import { Conflict, InvalidRequest, NotFound, NotOwned } from '../ports/errors.ts
 import type { OpenFleet } from '../setup/index.ts';
 import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import type { OutputOptions } from './output-option.ts';
 import { deleteMachines } from './run-machine-delete.ts';
 import { failedMachinesError } from './run-pool-scale.ts';
 import { runUntilDone } from './run-until-done.ts';
 import { chooseTemplate, readTemplateVms, type TemplateVm } from './template-list.ts';
 import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
-export interface BuildOptions extends ConfigOptions, TimeoutOptions {
+export interface BuildOptions extends ConfigOptions, TimeoutOptions, OutputOptions {
   readonly host?: string;
   /** Absent: all regions. */
   readonly region?: string;
@@ -145,9 +146,12 @@ async function build(host: CommandHost, open: OpenFleet, building: Building): Pr
   });
   const { machines } = await open.fleet.status();
   const results = machines.filter(({ id }) => own.has(id));
+  // vm create prints its VMs in that format.
+  const { out, err } = host.context;
+  const say = (options.output ?? 'table') === 'table' ? out : err;
   for (const { phase, placement } of results) {
     if (phase === 'ready' && placement !== undefined)
-      host.context.out(
+      say(
         `template ${template.key} version ${version} is VM ${placement.vmId} on ${placement.host}\n`,
       );
   }

@@ -6,6 +6,7 @@ import { InvalidRequest, NotFound, NotOwned } from '../ports/errors.ts';
 import type { VmConfig, VmSummary } from '../ports/hypervisor.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
+import { printObjects } from './print-objects.ts';
 import { type DeleteOptions, deleteMachines, requireNoVmLeftBehind } from './run-machine-delete.ts';
 import { parseTimeoutMs } from './timeout-option.ts';
 import { findVm } from './vm-list.ts';
@@ -26,15 +27,18 @@ export async function deleteVms(
   open: OpenFleet,
   { texts, options }: DeleteRequest,
 ): Promise<void> {
+  const { region, force, confirmName } = options;
+  const find = (text: string) =>
+    findVm(open, text, { region, isExact: force === true || confirmName !== undefined });
   for (const text of texts) {
-    if ((await findVm(open, text)) !== undefined) continue;
+    if ((await find(text)) !== undefined) continue;
     const foreign = await requireForeign(open, text, options);
     if (options.force !== true) throw notOurs(foreign);
     if (texts.length > 1) throw usage('--force is for one VM that is not ours, not for several');
     return deleteForeign(host, open, { foreign, options });
   }
   const select = async () => {
-    const found = await Promise.all(texts.map((text) => findVm(open, text)));
+    const found = await Promise.all(texts.map(find));
     return found.filter((vm) => vm !== undefined);
   };
   const ids = await deleteMachines(host, open, {
@@ -63,11 +67,14 @@ async function requireForeign(
   const { machines } = await open.fleet.status();
   const ofPool = machines.find(
     ({ id, pool, placement, phase }) =>
-      roleOf(pool) === undefined && mayHaveVm(phase) && (id === text || placement?.name === text),
+      roleOf(pool) === undefined &&
+      mayHaveVm(phase) &&
+      (region ?? placement?.region) === placement?.region &&
+      [id, placement?.name, String(placement?.vmId)].includes(text),
   );
   if (ofPool !== undefined) {
     throw new NotOwned('VM_NOT_OWNED', `${text} is a machine of pool ${ofPool.pool}`, {
-      hint: `Delete it with pvescaler machine delete ${text}.`,
+      hint: `Delete it with pvescaler machine delete ${ofPool.placement?.name ?? ofPool.id}.`,
     });
   }
   const all = await findOnProxmox(open, text);
@@ -121,7 +128,12 @@ async function deleteForeign(
   await requireTypedName(host, plan, options);
   const { carryOutDecision } = await import('./orphans-decide.ts');
   await carryOutDecision(host, open, { plan, timeoutMs: parseTimeoutMs(options) });
-  host.context.out(`${describe(plan.vm)} is gone\n`);
+  const { host: at, name } = plan.vm;
+  await printObjects(host, options, {
+    value: [{ region, host: at, vmId, name }],
+    names: [name ?? String(vmId)],
+    text: () => `${describe(plan.vm)} is gone\n`,
+  });
 }
 
 async function requireTypedName(

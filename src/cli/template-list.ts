@@ -72,9 +72,9 @@ interface Bases {
   readonly unread: number;
 }
 
-/** A VM on a host that is down cannot be read. */
+/** A VM on a host that is down cannot be read, and one that is being cloned does not name its template yet. */
 async function readBases(hypervisor: Hypervisor, { vms }: RegionView): Promise<Bases> {
-  const clones = vms.filter(({ isTemplate, isBeingCreated }) => !isTemplate && !isBeingCreated);
+  const clones = vms.filter(({ isTemplate }) => !isTemplate);
   const configs = await Promise.all(
     clones.map((vm) =>
       hypervisor.vmConfig(vm).catch((error: unknown) => {
@@ -83,7 +83,9 @@ async function readBases(hypervisor: Hypervisor, { vms }: RegionView): Promise<B
       }),
     ),
   );
-  const read = configs.filter((config) => config !== undefined);
+  const read = configs
+    .filter((config) => config !== undefined)
+    .filter((one) => !one.isBeingCreated);
   return {
     vmIds: read.map(({ bootDisk }) => bootDisk?.baseVmId),
     unread: configs.length - read.length,

@@ -57,10 +57,9 @@ export async function printConsole(
   text: string,
 ): Promise<void> {
   const { id, placement } = await requireVm(open, text);
-  const endpoint = placement && open.config.regions[placement.region]?.endpoints[0];
-  if (placement === undefined || endpoint === undefined)
-    throw new NotFound('VM_NOT_FOUND', `${placement?.name ?? id} has no VM yet`);
-  const { vmId, name, host } = placement;
+  if (placement === undefined) throw new NotFound('VM_NOT_FOUND', `${id} has no VM yet`);
+  const { vmId, name, host, region } = placement;
+  const endpoint = webInterfaceOf(open, region);
   const query = new URLSearchParams({
     console: 'kvm',
     novnc: '1',
@@ -69,4 +68,14 @@ export async function printConsole(
     node: host,
   });
   context.out(`${endpoint}/?${query.toString()}\n`);
+}
+
+/** With transport ssh only the hosts are known; Proxmox serves its web interface on port 8006 of each. */
+function webInterfaceOf({ config }: OpenFleet, region: string): string {
+  const { endpoints = [], transport } = config.regions[region] ?? {};
+  const hostname = transport?.kind === 'ssh' ? transport.hosts[0]?.hostname : undefined;
+  const at = hostname?.includes(':') === true ? `[${hostname}]` : hostname;
+  const endpoint = endpoints[0] ?? (at === undefined ? undefined : `https://${at}:8006`);
+  if (endpoint !== undefined) return endpoint;
+  throw new NotFound('VM_NOT_FOUND', `the config has no region ${region}`);
 }

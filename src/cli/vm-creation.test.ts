@@ -154,3 +154,48 @@ describe('an interrupted vm create', () => {
       }),
     ));
 });
+
+describe('an interrupted vm create after a failure', () => {
+  it('says what failed, and not that it was cancelled', async () => {
+    const testFleet = aTestFleet(settingsOf('test'));
+    const interrupt = new AbortController();
+    const failure = {
+      code: 'NO_CAPACITY',
+      message: 'no host has space',
+      at: 0,
+      phase: 'requested',
+    };
+    const machines = [
+      { id: 'a', pool: 'role:worker', phase: 'failed', failure },
+      { id: 'b', pool: 'role:worker', phase: 'gone' },
+      { id: 'c', pool: 'role:worker', phase: 'requested' },
+    ];
+    const fleet = {
+      runDriver: async ({ events }: Parameters<Fleet['runDriver']>[0]) =>
+        events?.onPass?.({ stale: {}, errors: {}, undecided: [] } as never),
+      requestVms: () => Promise.resolve({ machines: ['a', 'b', 'c'] }),
+      cancelMachines: () => Promise.resolve({}),
+      status: () => {
+        interrupt.abort();
+        return Promise.resolve({ machines, drains: [], openIntents: 0 });
+      },
+    };
+    const open = {
+      fleet,
+      store: testFleet.store,
+      config: { regions: { [REGION]: {} }, readiness: {} },
+    } as unknown as OpenFleet;
+    const { clock } = testFleet;
+    const context = { clock, signal: interrupt.signal, err: () => undefined, environment: {} };
+    const host = { context, showStatus: () => undefined } as unknown as CommandHost;
+    const request = { ...REASON, vm: { from: { kind: 'netboot' } } } as never;
+    const work = new VmCreation(host, open, request).run();
+    const error = await advanceUntilSettled(
+      clock,
+      work.catch((reason: unknown) => reason as PvescalerError),
+    );
+    expect((error as PvescalerError).message).toBe(
+      'interrupted: a failed (no host has space); 1 VM did not exist yet and is cancelled; 1 VM did not exist yet, and its cancellation is requested',
+    );
+  });
+});

@@ -114,7 +114,8 @@ export class VmCreation {
     if (undecided.length > 0) await this.#requestCancel(undecided);
     const parts = [
       ...begun.map(describeBegun),
-      ...describeCancelled(decided.length - begun.length),
+      ...decided.flatMap(describeFailed),
+      ...describeCancelled(decided.filter(({ phase }) => phase === 'gone').length),
       ...describeUndecided(undecided.length),
     ];
     const names = begun.flatMap(({ placement }) => placement?.name ?? []);
@@ -137,6 +138,11 @@ function describeBegun({ id, phase, placement }: Machine): string {
   // Whether a call that was interrupted had an effect is known when its task is found, or the VM.
   const state = phase === 'creating' ? 'being created, and may not exist yet' : phase;
   return `${name} is ${state} (VM ${vmId} on ${host})`;
+}
+
+function describeFailed({ id, phase, placement, failure }: Machine): readonly string[] {
+  if (phase !== 'failed') return [];
+  return [`${placement?.name ?? id} failed (${failure?.message ?? 'no reason is known'})`];
 }
 
 function describeCancelled(count: number): readonly string[] {

@@ -2,7 +2,7 @@
 import { formatAge } from '../model/format-text.ts';
 import { addressesOf, type Machine } from '../model/machine.ts';
 import { isTemplateGroup, roleOf } from '../model/role.ts';
-import { NotFound } from '../ports/errors.ts';
+import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
 import { findMachineIn } from './find-machine.ts';
@@ -17,14 +17,33 @@ export async function readVms({ fleet }: OpenFleet): Promise<readonly Machine[]>
   return machines.filter(({ pool }) => roleOf(pool) !== undefined && !isTemplateGroup(pool));
 }
 
+interface VmSearch {
+  readonly region?: string | undefined;
+  /** Only a VM that exists, by its whole name or id: the text may be that of a VM that is not ours. */
+  readonly isExact?: boolean;
+}
+
 /** By name, VM id, machine id or the first characters of it. */
-export async function findVm(open: OpenFleet, text: string): Promise<Machine | undefined> {
-  const vms = await readVms(open);
-  const byVmId = vms.filter(
-    ({ placement, phase }) =>
-      String(placement?.vmId) === text && phase !== 'gone' && phase !== 'failed',
+export async function findVm(
+  open: OpenFleet,
+  text: string,
+  { region, isExact = false }: VmSearch = {},
+): Promise<Machine | undefined> {
+  const vms = (await readVms(open)).filter(
+    ({ placement }) => region === undefined || placement?.region === region,
   );
-  if (byVmId[0] !== undefined) return byVmId[0];
+  const existing = vms.filter(({ phase }) => phase !== 'gone' && phase !== 'failed');
+  const [first, second] = existing.filter(({ placement }) => String(placement?.vmId) === text);
+  if (first !== undefined && second !== undefined) {
+    throw new InvalidRequest('USAGE', `several regions have a VM ${text}`, {
+      hint: 'Give the name of the VM.',
+    });
+  }
+  if (first !== undefined) return first;
+  const isNamed = ({ id, placement }: Machine) => id === text || placement?.name === text;
+  if (isExact) return existing.find(isNamed);
+  // Digits are a VM id, not the beginning of a machine id.
+  if (/^\d+$/.test(text)) return vms.find(isNamed);
   try {
     return findMachineIn(vms, text);
   } catch (error) {

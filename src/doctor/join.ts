@@ -133,7 +133,11 @@ interface PresentedToken extends JoinTarget {
 }
 
 function judgeBootstrapToken(join: JoinContext, presented: PresentedToken): Promise<Outcome> {
-  const { token } = presented;
+  const { token, ca } = presented;
+  const hashes = join.config.join.kubeadm?.caCertHashes ?? [];
+  if (hashes.length > 0 && !hashes.includes(ca.publicKeyHash)) {
+    return Promise.resolve(skipped('the server has not the CA of join.kubeadm.caCertHashes'));
+  }
   if (!BOOTSTRAP_TOKEN.test(token)) {
     return Promise.resolve(
       failure(

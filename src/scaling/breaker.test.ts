@@ -100,3 +100,13 @@ it('neither counts a machine that is removed, nor starts to count again because 
   expect(pauses).toEqual([]);
   expect(memory.streaks?.['workers']).toHaveLength(2);
 });
+
+it('counts a machine that failed while it is still being deleted', () => {
+  const failed: MachineOptions = { phase: 'deleting', isBeingDeleted: true, hasFailed: true };
+  const { pauses } = decide(tried([failed, NEVER_JOINED, failed]));
+  expect(pauses).toHaveLength(1);
+  const { hasFailed: _, ...removed } = failed;
+  expect(decide(tried([removed, NEVER_JOINED, removed])).memory.streaks?.['workers']).toHaveLength(
+    1,
+  );
+});

@@ -77,8 +77,9 @@ function compareMachines(left: ScalingMachine, right: ScalingMachine): number {
 type Outcome = 'undecided' | 'neutral' | 'helped' | `${string} ${string}`;
 
 function judge(machine: ScalingMachine, waiting: readonly Pod[], input: ScalingInput): Outcome {
-  const { phase, node, isBeingDeleted, isDraining } = machine;
-  if (phase === 'failed' || phase === 'kept')
+  const { phase, node, isBeingDeleted, isDraining, hasFailed } = machine;
+  // Its deletion may take longer than the time between two decisions.
+  if (phase === 'failed' || phase === 'kept' || (phase === 'deleting' && hasFailed === true))
     return `${machine.placement?.name ?? machine.id} never joined`;
   if (isBeingDeleted || isDraining) return 'neutral';
   if (!isReady(machine) || node === undefined) return 'undecided';

@@ -50,3 +50,21 @@ it('a machine is kept when its pods may be scheduled to the node that is kept as
 it('of two empty machines one is removed, and no machine with pods at the same time', () => {
   expect(drained(4)).toEqual(['w-4']);
 });
+
+it('checks a limited number of machines in one decision', () => {
+  const ids = Array.from({ length: 150 }, (_, index) => index + 1);
+  const since = ids.map((id) => [aMachineId(id), NOW - 10 * MINUTE] as const);
+  const { plan } = decide(
+    anInput({
+      pools: [aScalingPool({ limits: { max: 200 }, headroom: { machines: 1 } })],
+      nodes: [...ids, 151].map((id) => aWorkerNode(`w-${id}`)),
+      machines: ids.map((id) => aScalingMachine({ id, on: `w-${id}` })),
+      pods: ids.map((id) => aPod({ name: `on-${id}`, on: `w-${id}`, cpu: '1', memory: '1Gi' })),
+      memory: { assignments: {}, unneededSince: Object.fromEntries(since) },
+    }),
+  );
+  const reasons = plan.refusals.filter(({ code }) => code === 'NodeKeptAsHeadroom');
+  const unchecked = reasons.filter(({ reason }) => reason.includes('at a time'));
+  expect(reasons.length - unchecked.length).toBe(100);
+  expect(unchecked.length).toBeGreaterThan(0);
+});

@@ -17,6 +17,9 @@ import { isLeftOnNode } from './eviction-rules.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { Candidate, Refused } from './removal-candidate.ts';
 
+/** Machines with pods that one decision checks. */
+const MAX_CHECKS = 100;
+
 export class HeadroomCheck {
   readonly #expendableBelow: number;
   readonly #placeholders: readonly Pod[];
@@ -24,6 +27,7 @@ export class HeadroomCheck {
   readonly #holders: readonly string[];
   /** The cluster as kube-scheduler sees it. */
   readonly #bare: Snapshot;
+  #checks = 0;
 
   /** `avoid`: nodes that pods are not scheduled to. */
   constructor(
@@ -48,6 +52,15 @@ export class HeadroomCheck {
         cluster.nodes.flatMap(({ name }) => (avoid.has(name) ? [name] : [])),
       ),
     );
+  }
+
+  /** Like `refusalOf`, for a limited number of machines with pods: each check packs the headroom anew. */
+  limitedRefusalOf(candidate: Candidate): Refused | undefined {
+    if (this.#holders.length === 0 || candidate.utilization.pods === 0) return undefined;
+    this.#checks += 1;
+    if (this.#checks <= MAX_CHECKS) return this.refusalOf(candidate);
+    const reason = `node ${candidate.node.name} waits: the effect on headroom is checked for ${MAX_CHECKS} nodes at a time`;
+    return { code: 'NodeKeptAsHeadroom', reason };
   }
 
   /** Why the pods of a machine must not be evicted while these other machines are removed too. */

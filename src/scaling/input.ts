@@ -44,6 +44,8 @@ export interface ScalingMachine {
   readonly readySince?: number | undefined;
   /** Its deletion was requested or has begun. */
   readonly isBeingDeleted: boolean;
+  /** It never became ready, and is deleted because of that. */
+  readonly hasFailed?: boolean | undefined;
   /** It is being drained, or its drain was requested. */
   readonly isDraining: boolean;
   /** Set once it is placed. */

@@ -4,7 +4,7 @@
 import { formatCount } from '../model/format-text.ts';
 import type { Snapshot } from '../scheduling/index.ts';
 import { isLeftOnNode } from './eviction-rules.ts';
-import { isStaying } from './expected-nodes.ts';
+import { findPlaceRefusal, isStaying } from './expected-nodes.ts';
 import type { ScalingInput, ScalingMachine } from './input.ts';
 import type { Candidate, Refused } from './removal-candidate.ts';
 
@@ -17,10 +17,13 @@ export class PoolQuotas {
   readonly #drains = new Map<string, number>();
   readonly #empties = new Map<string, number>();
 
-  constructor({ machines, snapshot }: ScalingInput) {
+  constructor(input: ScalingInput) {
+    const { machines, snapshot } = input;
     for (const machine of machines) {
-      if (isStaying(machine)) add(this.#staying, machine.pool);
-      else if (machine.isDraining || machine.phase === 'draining')
+      if (isStaying(machine)) {
+        // A request without a place may stay without one for ever, or be cancelled by this decision.
+        if (findPlaceRefusal(machine, input) === undefined) add(this.#staying, machine.pool);
+      } else if (machine.isDraining || machine.phase === 'draining')
         add(hasPodsToMove(snapshot, machine) ? this.#drains : this.#empties, machine.pool);
     }
   }

@@ -64,6 +64,15 @@ function on(node: string, cpu: string, over: Parameters<typeof aPod>[0] = {}): P
 }
 
 describe('scale-down', () => {
+  it('does not count a request without a place towards the minimum', () => {
+    const input = workers({ count: 3, pool: { limits: { min: 3 } } });
+    const refusal = { code: 'NO_HOST_FITS', message: 'host pve1: needs 8 GiB' };
+    const request = aScalingMachine({ id: 9, phase: 'requested', placement: undefined, refusal });
+    const { plan } = decide({ ...input, machines: [...input.machines, request] });
+    expect(plan.steps.map(({ kind }) => kind)).toEqual(['cancel']);
+    expect(refusalOf(plan, 'w-1')?.code).toBe('NodePoolAtMinimum');
+  });
+
   it('removes a machine whose pods fit on other nodes, with the place of each pod', () => {
     const { plan } = decide(workers({ count: 2, pods: [on('w-1', '1'), on('w-2', '3')] }));
     expect(plan.steps).toMatchObject([

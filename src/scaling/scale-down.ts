@@ -306,7 +306,10 @@ class ScaleDownDecision {
       this.#drainOptions(this.#unusable, SELECTION_CHECKS),
     );
     const allowed = due.filter((candidate) => {
-      const refused = this.#poolRefusal(candidate) ?? headroom.refusalOf(candidate);
+      const refused =
+        this.#poolRefusal(candidate) ??
+        quotas.refusalOf(candidate) ??
+        headroom.limitedRefusalOf(candidate);
       if (refused !== undefined) this.#refuse(candidate.node.name, refused);
       return refused === undefined;
     });
@@ -327,13 +330,14 @@ class ScaleDownDecision {
         return [{ candidate, attempt: outcome }];
       }),
     );
-    const kept = selected.filter(({ candidate }, index) => {
-      const before = selected.slice(0, index).map((one) => one.candidate);
-      const refused = headroom.refusalOf(candidate, before);
-      if (refused !== undefined) this.#refuse(candidate.node.name, refused);
-      return refused === undefined;
-    });
-    return kept.map(({ candidate, attempt }) => this.#stepFor(candidate, attempt));
+    const removed: typeof selected = [];
+    for (const one of selected) {
+      const before = removed.map(({ candidate }) => candidate);
+      const refused = headroom.refusalOf(one.candidate, before);
+      if (refused === undefined) removed.push(one);
+      else this.#refuse(one.candidate.node.name, refused);
+    }
+    return removed.map(({ candidate, attempt }) => this.#stepFor(candidate, attempt));
   }
 
   #podsOfLeavingNodes(): readonly (readonly Pod[])[] {

@@ -202,10 +202,13 @@ export class SshShell implements RemoteShell {
         if (error !== undefined) progress.isSent = false;
         if (error !== undefined) return reject(error);
         collectOutput(channel, resolve, reject);
+        // The caller of a call that has ended may have done the work another way since.
+        if (progress.signal.aborted || call.maySend?.() === false) {
+          channel.destroy();
+          return reject(withdrawn(this.address, true));
+        }
         progress.signal.addEventListener('abort', () => channel.destroy(), { once: true });
-        if (call.maySend?.() !== false) return void channel.end(input);
-        channel.destroy();
-        reject(withdrawn(this.address, true));
+        channel.end(input);
       });
     });
   }
@@ -218,7 +221,7 @@ export class SshShell implements RemoteShell {
     return this.#untilClosed(client, (resolve, reject) => {
       client.sftp((error, sftp) => {
         if (error !== undefined) return reject(error);
-        if (call.maySend?.() === false) {
+        if (progress.signal.aborted || call.maySend?.() === false) {
           sftp.end();
           return reject(withdrawn(this.address, false));
         }

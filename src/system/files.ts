@@ -34,7 +34,10 @@ export const systemFiles = {
   /** Creates a missing file and its folders. */
   async appendLine(path: string, line: string): Promise<void> {
     await createFolder(dirname(path));
-    await appendFile(path, `${line}\n`, { mode: FILE_MODE });
+    const before = await readFile(path, 'utf8').catch(() => '');
+    // The last line of a file that a person edited may lack its end.
+    const end = before === '' || before.endsWith('\n') ? '' : '\n';
+    await appendFile(path, `${end}${line}\n`, { mode: FILE_MODE });
   },
 
   exists(path: string): Promise<boolean> {

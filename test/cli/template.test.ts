@@ -70,6 +70,14 @@ describe('template', () => {
     expect(created.out).toContain('template ubuntu version 1 is VM 9000 on pve2');
     expect(created.out).toMatch(/k8s-master-1 +pve2 +1250 .* ready/);
     expect(templatesOf(lab)).toHaveLength(1);
+    expect(
+      lab.run('machine', 'delete', 'ubuntu-2204-cloud-template', '--timeout', '8s'),
+    ).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining('pvescaler template delete') as unknown,
+    });
+    const second = lab.run(...'vm create --role master --host pve1 --yes -o json'.split(' '));
+    expect(JSON.parse(second.out)).toMatchObject([{ state: 'ready' }]);
   }, 120_000);
 
   it('leaves nothing when a command of the build fails, and says so', async () => {

@@ -164,6 +164,19 @@ describe('vm', () => {
     expect(lab.run('state', 'journal').out).toContain('destroy VM 200, requested by cli: done');
   });
 
+  it('takes the name that --force gets as a whole, and knows machines of pools by VM id', async () => {
+    const lab = await aLab({ config: CONFIG, min: 1 });
+    await lab.request('POST', '/nodes/pve1/qemu?vmid=200&name=k8s-worker&memory=512');
+    expect(create(lab, '--memory', '512', '--vmid', '1290')).toMatchObject({ exitCode: 0 });
+    const force = ['vm', 'delete', 'k8s-worker', '--force', '--confirm-name', 'k8s-worker'];
+    expect(lab.run(...force, '-o', 'json').out).toContain('"vmId": 200');
+    expect(lab.run('pool', 'scale', 'workers', '--to', '1')).toMatchObject({ exitCode: 0 });
+    const [pooled = 0, ...others] = await vmIdsOf(lab);
+    expect(others).toEqual([1290]);
+    const { err } = lab.run('vm', 'delete', String(pooled));
+    expect(err).toContain(`${pooled} is a machine of pool workers`);
+  }, 60_000);
+
   it('has a help text for each command', () => {
     for (const command of ['create', 'list', 'show', 'delete', 'ssh', 'console']) {
       const { out, exitCode } = pvescaler(['vm', command, '--help']);

@@ -237,6 +237,32 @@ describe('an SSH shell', () => {
     await expect(work).rejects.toMatchObject({ code: 'CANCELLED', facts: { requestSent: true } });
     expect(inputs.join('')).not.toContain('reboot');
   });
+
+  it('keeps the input back when the call ended while the command was being sent', async () => {
+    const inputs: string[] = [];
+    const { shell, files } = await start({
+      run: ({ input }) => {
+        inputs.push(Buffer.from(input).toString());
+        return Promise.resolve({ code: 0, out: '', err: '' });
+      },
+    });
+    await shell.run(call('connect'));
+    const ended = new AbortController();
+    const maySend = () => {
+      queueMicrotask(() => ended.abort());
+      return true;
+    };
+    const work = shell.run({ ...call('sh -s'), input: 'reboot\n', maySend, signal: ended.signal });
+    await expect(work).rejects.toMatchObject({ code: 'CANCELLED' });
+    const late = new AbortController();
+    const at = { path: '/f', bytes: new Uint8Array(1), timeoutMs: 30_000, signal: late.signal };
+    const writing = shell.writeFile(at);
+    setImmediate(() => late.abort());
+    await expect(writing).rejects.toMatchObject({ code: 'CANCELLED' });
+    for (let i = 0; i < 3; i += 1) await shell.run(call('next'));
+    expect(inputs.join('')).not.toContain('reboot');
+    expect([...files.keys()]).toEqual([]);
+  });
 });
 
 describe('the login', () => {

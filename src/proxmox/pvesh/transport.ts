@@ -119,8 +119,17 @@ export class PveshTransport implements Transport {
     const timeoutMs = Math.min(limits.timeoutMs, NODE_NAME_TIMEOUT_MS);
     const { signal } = limits;
     const call = { command: RUN_SCRIPT, input: NODE_NAME_SCRIPT, timeoutMs, signal };
-    const { output } = await host.shell.run(call);
+    const { output, exitCode } = await host.shell.run(call);
     const name = (output.trim().split('.')[0] ?? '').toLowerCase();
+    if (exitCode !== 0 || name === '') {
+      throw new Unreachable(
+        'PVE_HOST_UNREACHABLE',
+        `${host.shell.address} does not tell its name`,
+        {
+          facts: { requestSent: false },
+        },
+      );
+    }
     this.#names.set(host, name);
     return name;
   }
