@@ -116,6 +116,12 @@ it(
         requests,
         pod: { affinity: { podAntiAffinity: requiredOn('apart', HOSTNAME) } },
       },
+      { name: 'tainted', replicas: 2, requests, pod: ON_DEDICATED },
+    );
+    await env.waitUntilRunning('apart', 4);
+    await env.waitUntilRunning('tainted', 2);
+    // With nodes on several hosts: kube-scheduler spreads only over zones that have a node at that time.
+    await env.deploy(
       {
         name: 'zones',
         replicas: 8,
@@ -128,7 +134,6 @@ it(
         requests,
         pod: { affinity: { podAffinity: requiredOn('together', ZONE) } },
       },
-      { name: 'tainted', replicas: 2, requests, pod: ON_DEDICATED },
     );
     await waitUntil('all pods exist', async () => (await env.pods()).length === 17, LIMIT_MS);
     await env.expectSettled();
