@@ -92,7 +92,9 @@ describe('removeNode', () => {
     expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
     expect(await phasesIn(testFleet.store)).toEqual(['deleting']);
     const recorded = await testFleet.store.journal.read();
-    expect(recorded.filter(({ message }) => message.startsWith('the VM is gone'))).toMatchObject([
+    expect(
+      recorded.filter(({ message }) => message.startsWith('its Node is removed when')),
+    ).toMatchObject([
       { kind: 'saw', subject: { pool: 'workers', machine: id }, reason: 'ViewStale' },
     ]);
     testFleet.cluster.reconnect();
