@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Benchmark, readNodeOptionsOfImage } from '../benchmark.ts';
 import type { DecisionFigures, DecisionOptions } from './decision.ts';
-import { measureScaleDown, type ScaleDown, UTILIZATIONS } from './scale-down.ts';
+import { type DrainOptions, type ScaleDown, UTILIZATIONS } from './scale-down.ts';
 
 /** `growth`: how much more CPU time it takes than in the small cluster. */
 type LargeFigures = DecisionFigures & { readonly growth: number };
@@ -37,7 +37,7 @@ const PENDING = [0, 100, 3000] as const;
 export const loopBenchmark: Benchmark = async ({ quick, say }) => {
   const { nodes, runs, drains, large: times } = quick ? QUICK : FULL;
   const measure = async (options: DecisionOptions): Promise<DecisionFigures> => {
-    const figures = await measureInProcess(options);
+    const figures = await measureInProcess<DecisionFigures>(options);
     say(describe(figures));
     return figures;
   };
@@ -60,22 +60,26 @@ export const loopBenchmark: Benchmark = async ({ quick, say }) => {
   if (small === undefined || underutilized === undefined) throw new Error('nothing was measured');
   const large = await measureLarge(small);
   const largeScaleDown = await measureLarge(underutilized);
-  const drainMs = UTILIZATIONS.map((utilization) => {
-    const one = measureScaleDown(nodes, utilization, drains);
-    const larger = measureScaleDown(GROWTH * nodes, utilization, 1);
-    return { ...one, growth: larger.cpuMs / one.cpuMs };
-  });
+  const drainMs: Figures['drainMs'][number][] = [];
+  for (const utilization of UTILIZATIONS) {
+    const options = { utilization, runs: drains };
+    const one = await measureInProcess<ScaleDown>({ ...options, nodes });
+    const larger = await measureInProcess<ScaleDown>({ ...options, nodes: GROWTH * nodes });
+    drainMs.push({ ...one, growth: larger.cpuMs / one.cpuMs });
+  }
   const { heapMiB, rssMiB } = small;
   const memory = { heapMiB, rssMiB };
   const figures = { decisionMs, scaleDownMs, ...memory, large, largeScaleDown, drainMs };
   return { figures, table: table(figures) };
 };
 
-async function measureInProcess(options: DecisionOptions): Promise<DecisionFigures> {
+async function measureInProcess<T extends DecisionFigures | ScaleDown>(
+  options: DecisionOptions | DrainOptions,
+): Promise<T> {
   const args = [join(import.meta.dirname, 'process.ts'), JSON.stringify(options)];
   const env = { ...process.env, NODE_OPTIONS: readNodeOptionsOfImage() };
   const { stdout } = await promisify(execFile)(process.execPath, args, { env });
-  return JSON.parse(stdout) as DecisionFigures;
+  return JSON.parse(stdout) as T;
 }
 
 function describe(figures: DecisionFigures): string {

@@ -38,19 +38,28 @@ export interface ScaleDown {
   readonly possible: number;
 }
 
-export function measureScaleDown(nodes: number, utilization: Utilization, runs: number): ScaleDown {
+export interface DrainOptions {
+  readonly nodes: number;
+  readonly utilization: Utilization;
+  readonly runs: number;
+}
+
+export function measureScaleDown({ nodes, utilization, runs }: DrainOptions): ScaleDown {
   const times: number[] = [];
   const cpuTimes: number[] = [];
   let possible = 0;
-  for (let run = 0; run < runs; run += 1) {
+  // The first run is a warm-up.
+  for (let run = 0; run <= runs; run += 1) {
     const snapshot = aCluster(nodes, utilization);
     const started = performance.now();
     const cpu = process.cpuUsage();
     possible = snapshot.nodes.filter(
       ({ name }) => simulateDrain(snapshot, [name]).isPossible,
     ).length;
-    times.push(performance.now() - started);
+    const ms = performance.now() - started;
     const { user, system } = process.cpuUsage(cpu);
+    if (run === 0) continue;
+    times.push(ms);
     cpuTimes.push((user + system) / 1000);
   }
   return { nodes, utilization, ms: median(times), cpuMs: median(cpuTimes), possible };

@@ -19,6 +19,8 @@ interface Suffix {
   readonly format: QuantityFormat;
   /** A power of two for BinarySI, otherwise of ten. */
   readonly exponent: number;
+  /** One unit times 10⁹, of the suffixes with a name: computing it each time takes longer than the rest. */
+  readonly nano?: bigint;
 }
 
 const NANO = 10n ** 9n;
@@ -30,10 +32,14 @@ const DECIMAL_SUFFIXES = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'] as co
 const BINARY_SUFFIXES = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
 
 const SUFFIXES: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
-  ...BINARY_SUFFIXES.map((text, i) => [text, { format: 'BinarySI', exponent: i * 10 }] as const),
-  ...DECIMAL_SUFFIXES.map(
-    (text, i) => [text, { format: 'DecimalSI', exponent: i * 3 - 9 }] as const,
-  ),
+  ...BINARY_SUFFIXES.map((text, i): [string, Suffix] => [
+    text,
+    { format: 'BinarySI', exponent: i * 10, nano: 2n ** BigInt(i * 10) * NANO },
+  ]),
+  ...DECIMAL_SUFFIXES.map((text, i): [string, Suffix] => [
+    text,
+    { format: 'DecimalSI', exponent: i * 3 - 9, nano: 10n ** BigInt(i * 3) },
+  ]),
 ]);
 
 export function parseQuantity(text: string): Parsed<Quantity> {
@@ -91,10 +97,11 @@ function mayLackDigits(suffix: Suffix): boolean {
 
 function magnitude(digits: bigint, decimals: number, suffix: Suffix): bigint {
   if (suffix.format === 'BinarySI') {
-    const exact = digits * 2n ** BigInt(suffix.exponent) * NANO;
-    const nano = divideAwayFromZero(exact, 10n ** BigInt(decimals));
+    const exact = digits * (suffix.nano ?? 2n ** BigInt(suffix.exponent) * NANO);
+    const nano = decimals === 0 ? exact : divideAwayFromZero(exact, 10n ** BigInt(decimals));
     return nano > MAX_BINARY ? MAX_BINARY : nano;
   }
+  if (decimals === 0 && suffix.nano !== undefined) return digits * suffix.nano;
   const power = suffix.exponent - decimals + 9;
   return power >= 0
     ? digits * 10n ** BigInt(power)

@@ -29,7 +29,11 @@ export interface Refused {
   readonly until?: number | undefined;
 }
 
-export function utilizationRefusal({ node, state, utilization }: Candidate): Refused | undefined {
+export function utilizationRefusal({
+  node,
+  state,
+  utilization,
+}: Pick<Candidate, 'node' | 'state' | 'utilization'>): Refused | undefined {
   const { when, utilizationThreshold } = state.pool.config.scaleDown;
   const { cpu, memory, value, pods } = utilization;
   const facts = { cpuPercent: percentOf(cpu), memoryPercent: percentOf(memory), pods };

@@ -117,35 +117,26 @@ class ScaleDownDecision {
 
   #findCandidates(): readonly Candidate[] {
     const cluster = this.#cluster;
-    const running = this.#runningPods();
     const nodes = new Map(cluster.nodes.map((node) => [node.name, node]));
-    return this.#input.machines.flatMap((machine) => {
+    const found = this.#input.machines.flatMap((machine) => {
       const state = this.#states.get(machine.pool);
       if (state === undefined || !isStaying(machine) || !hasNode(machine)) return [];
       const node = nodes.get(machine.node.name);
       if (node === undefined || !isReady(machine)) return [];
-      const pods = running.get(node.name) ?? [];
       const utilization = utilizationOf(node, cluster.podsOn(node.name), state.pool.config);
-      const candidate = { machine, node, state, pods, utilization };
+      const candidate = { machine, node, state, utilization };
       const refused = this.#refusalOf(machine, candidate);
       if (refused === undefined) return [candidate];
       this.#refuse(node.name, refused);
       return [];
     });
-  }
-
-  // Read in one go: changing between two snapshots costs as much as their difference.
-  #runningPods(): ReadonlyMap<string, readonly Pod[]> {
-    const { machines, snapshot } = this.#input;
-    return new Map(
-      machines.flatMap(({ node }) =>
-        node === undefined ? [] : [[node.name, snapshot.podsOn(node.name)] as const],
-      ),
-    );
+    // Read in one go: changing between two snapshots costs as much as their difference.
+    const { snapshot } = this.#input;
+    return found.map((one) => ({ ...one, pods: snapshot.podsOn(one.node.name) }));
   }
 
   /** Why the machine is needed, without a simulation. */
-  #refusalOf(machine: Machine, candidate: Candidate): Refused | undefined {
+  #refusalOf(machine: Machine, candidate: Omit<Candidate, 'pods'>): Refused | undefined {
     const { pool } = candidate.state;
     const name = machine.node.name;
     if (pool.config.scaleDown.when === 'never')

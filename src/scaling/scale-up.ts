@@ -197,9 +197,9 @@ function isSchedulable(pod: Pod): boolean {
 }
 
 export function comparePods(left: Pod, right: Pod): number {
-  const [a, b] = [podKey(left), podKey(right)];
-  if (a === b) return left.uid < right.uid ? -1 : 1;
-  return a < b ? -1 : 1;
+  if (left.namespace !== right.namespace) return podKey(left) < podKey(right) ? -1 : 1;
+  if (left.name !== right.name) return left.name < right.name ? -1 : 1;
+  return left.uid < right.uid ? -1 : 1;
 }
 
 function isTooNew({ createdAt }: Pod, { now, settings }: ScalingInput): boolean {
@@ -224,11 +224,21 @@ interface PackRequest {
   readonly pods: readonly Pod[];
 }
 
+const NOTHING_PACKED: Packing = {
+  machines: [],
+  existing: [],
+  steps: [],
+  lateDaemonPods: [],
+  unplaced: [],
+  skipped: [],
+};
+
 function packPods(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
   { cluster, pods }: PackRequest,
 ): Packing {
+  if (pods.length === 0) return NOTHING_PACKED;
   const merged = packOnMergedHosts(input, states, { cluster, pods });
   if (merged !== undefined) return merged;
   const packHosts = (isExclusiveFirst: boolean): Packing =>

@@ -3,9 +3,10 @@
 // over. If that leaves pods without a node, a search with a limited number of steps tries other combinations:
 // in a small cluster all of them.
 
-import { type DrainTargets, type MovingPod, type TargetOptions } from './drain-targets.ts';
+import type { DrainTargets, TargetOptions } from './drain-targets.ts';
 import type { Draft } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
+import type { MovingPod } from './state/placed-pod.ts';
 
 export interface Move {
   readonly moving: MovingPod;
@@ -79,30 +80,34 @@ export class DrainSearch {
     }
     choices.sort((a, b) => a.nodes.length - b.nodes.length);
     const moves: Move[] = [];
-    return this.#placeAll(choices, moves, []) ? moves : undefined;
+    return this.#placeAll(choices, moves) ? moves : undefined;
   }
 
   /**
-   * Places the remaining pods. Those in `later` are placed after one of the remaining ones: the order decides
-   * where pods with affinity or topology spread fit.
+   * Places the pods after the first `moves.length`, which are placed. Tries them in other orders too when the order
+   * decides where pods with affinity or topology spread fit.
    */
-  #placeAll(remaining: readonly Choice[], moves: Move[], later: readonly Choice[]): boolean {
-    const [first, ...others] = remaining;
-    if (first === undefined) return later.length === 0;
-    const { moving } = first;
-    for (const nodeInfo of first.nodes) {
-      if (this.#checks >= this.#maxChecks) return false;
-      this.#checks += 1;
-      if (!this.#targets.accepts(moving, nodeInfo, this.#options)) continue;
-      const mark = this.#draft.changes.length;
-      moves.push(this.#place({ moving, nodeInfo }));
-      if (this.#placeAll([...later, ...others], moves, [])) return true;
-      moves.pop();
-      this.#draft.undoTo(mark);
+  #placeAll(choices: Choice[], moves: Move[]): boolean {
+    const start = moves.length;
+    if (start === choices.length) return true;
+    let mayReorder: boolean | undefined;
+    for (let next = start; next < choices.length; next += 1) {
+      if (next > start) mayReorder ??= choices.some((one, i) => i >= start && dependsOnOthers(one));
+      if (mayReorder === false) return false;
+      const choice = moveItem(choices, next, start);
+      for (const nodeInfo of choice.nodes) {
+        if (this.#checks >= this.#maxChecks) return false;
+        this.#checks += 1;
+        if (!this.#targets.accepts(choice.moving, nodeInfo, this.#options)) continue;
+        const mark = this.#draft.changes.length;
+        moves.push(this.#place({ moving: choice.moving, nodeInfo }));
+        if (this.#placeAll(choices, moves)) return true;
+        moves.pop();
+        this.#draft.undoTo(mark);
+      }
+      moveItem(choices, start, next);
     }
-    const mayWait =
-      others.length > 0 && [...remaining, ...later].some((one) => dependsOnOthers(one.moving));
-    return mayWait && this.#placeAll(others, moves, [...later, first]);
+    return false;
   }
 }
 
@@ -112,8 +117,18 @@ interface Choice {
 }
 
 /** Whether a pod placed elsewhere may make a node acceptable that is not. */
-function dependsOnOthers({ pendingPod }: MovingPod): boolean {
+function dependsOnOthers({ moving: { pendingPod } }: Choice): boolean {
   return pendingPod.affinityCounters.length > 0 || pendingPod.spreadChecks.length > 0;
+}
+
+/** Moves an item of the list to another position and returns it. The others keep their order. */
+function moveItem(choices: Choice[], from: number, to: number): Choice {
+  const choice = choices[from];
+  if (choice === undefined) throw new RangeError(`no item ${from} in the list`);
+  if (from > to) choices.copyWithin(to + 1, to, from);
+  else choices.copyWithin(from, from + 1, to + 1);
+  choices[to] = choice;
+  return choice;
 }
 
 /** Restricted pods first, then large ones, so that the others fill the gaps. */

@@ -5,10 +5,11 @@
 
 import type { Pod } from '../model/pod.ts';
 import { DrainSearch } from './drain-search.ts';
-import { emptyNode, needsNewNode, type PodMove } from './drain-simulation.ts';
-import { DrainTargets, type MovingPod } from './drain-targets.ts';
+import { emptyNode, type PodMove, podsToMove } from './drain-simulation.ts';
+import { DrainTargets } from './drain-targets.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
+import type { MovingPod } from './state/placed-pod.ts';
 
 export interface DrainSequenceOptions {
   /** Pods of lower priority may be deleted without a replacement. */
@@ -66,16 +67,16 @@ class DrainSequence {
     const nodeInfo = this.#draft.cluster.nodeInfo(nodeName);
     if (nodeInfo === undefined) throw new RangeError(`node '${nodeName}' is not in this snapshot`);
     const mark = this.#draft.changes.length;
-    const nominated = this.#snapshot.nominated.get(nodeName) ?? [];
-    const pods = [...[...nodeInfo.placedPods].map(({ pod }) => pod), ...nominated].filter((pod) =>
-      needsNewNode(pod, { expendableBelow: this.#options.expendableBelow ?? -Infinity }),
-    );
-    const moving = pods.map((pod) => this.#targets.movingPod(pod));
+    const moving = podsToMove(nodeInfo, {
+      targets: this.#targets,
+      nominated: this.#snapshot.nominated,
+      expendableBelow: this.#options.expendableBelow,
+    });
     emptyNode(this.#draft, nodeInfo);
     this.#targets.close(nodeInfo);
     this.#drained.add(nodeInfo);
     const moves = this.#place(moving, nodeName);
-    if (moves.length === pods.length) return { isPossible: true, moves, left: [] };
+    if (moves.length === moving.length) return { isPossible: true, moves, left: [] };
     this.#draft.undoTo(mark);
     this.#targets.open(nodeInfo);
     const placed = new Set(moves.map(({ pod }) => pod));

@@ -5,13 +5,14 @@
 import type { Node } from '../model/node.ts';
 import { isDaemonSetPod, type Pod } from '../model/pod.ts';
 import { DrainSearch } from './drain-search.ts';
-import { DrainTargets, type MovingPod } from './drain-targets.ts';
+import { DrainTargets } from './drain-targets.ts';
 import { runAllFiltersWith } from './filters/nominated.ts';
 import { newPlacedPodOn } from './filters/volume-binding.ts';
 import type { FilterReason } from './reasons.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import { newPendingPod } from './state/pending-pod.ts';
+import type { MovingPod } from './state/placed-pod.ts';
 
 export interface DrainSimulationOptions {
   /** Pods of lower priority may be deleted without a replacement. */
@@ -63,9 +64,11 @@ export function simulateDrain(
   const nodeInfos = Array.from(drained, (name) => requireNodeInfo(draft, name));
   try {
     const originalNodes = new Map<MovingPod, string>();
-    for (const name of drained) {
-      for (const pod of podsToMove(snapshot, name, options))
-        originalNodes.set(targets.movingPod(pod), name);
+    const { nominated } = snapshot;
+    const { expendableBelow } = options;
+    for (const nodeInfo of nodeInfos) {
+      for (const moving of podsToMove(nodeInfo, { targets, nominated, expendableBelow }))
+        originalNodes.set(moving, nodeInfo.node.name);
     }
     for (const nodeInfo of nodeInfos) {
       leaveNode(draft, nodeInfo, options);
@@ -88,24 +91,29 @@ export function simulateDrain(
   }
 }
 
+interface NodeToDrain {
+  readonly targets: DrainTargets;
+  readonly nominated: Snapshot['nominated'];
+  readonly expendableBelow: number | undefined;
+}
+
 /** The pods of the node that need another one, including those that the scheduler is about to place there. */
-function podsToMove(
-  snapshot: Snapshot,
-  nodeName: string,
-  options: DrainSimulationOptions,
-): readonly Pod[] {
-  return [...snapshot.podsOn(nodeName), ...(snapshot.nominated.get(nodeName) ?? [])].filter((pod) =>
-    needsNewNode(pod, options),
-  );
+export function podsToMove(
+  nodeInfo: NodeInfo,
+  { targets, nominated, expendableBelow = -Infinity }: NodeToDrain,
+): readonly MovingPod[] {
+  const moving: MovingPod[] = [];
+  for (const placedPod of nodeInfo.placedPods)
+    if (needsNewNode(placedPod.pod, expendableBelow)) moving.push(targets.movingPod(placedPod));
+  for (const pod of nominated.get(nodeInfo.node.name) ?? [])
+    if (needsNewNode(pod, expendableBelow)) moving.push(targets.newMovingPod(pod));
+  return moving;
 }
 
 /** DaemonSet pods and static pods belong to the node; terminating pods need no new node. */
-export function needsNewNode(
-  pod: Pod,
-  { expendableBelow }: Pick<DrainSimulationOptions, 'expendableBelow'>,
-): boolean {
+function needsNewNode(pod: Pod, expendableBelow: number): boolean {
   if (isDaemonSetPod(pod) || pod.isMirror || pod.isTerminating) return false;
-  return expendableBelow === undefined || pod.priority >= expendableBelow;
+  return pod.priority >= expendableBelow;
 }
 
 function requireNodeInfo({ cluster }: Draft, name: string): NodeInfo {
@@ -125,7 +133,7 @@ function leaveNode(
 
 /** Removes all pods that do not belong to the node. */
 export function emptyNode(draft: Draft, nodeInfo: NodeInfo): void {
-  for (const placedPod of nodeInfo.placedPods)
+  for (const placedPod of nodeInfo.placedPods.toReversed())
     if (!isDaemonSetPod(placedPod.pod) && !placedPod.pod.isMirror)
       draft.removePod(placedPod, nodeInfo);
 }

@@ -10,18 +10,9 @@ import { newPlacedPodOn } from './filters/volume-binding.ts';
 import { type Bin, Bins, newBin } from './pack/bins.ts';
 import type { ClusterState } from './state/cluster-state.ts';
 import type { NodeInfo } from './state/node-info.ts';
-import { newPendingPod, nodeRulesKey, type PendingPod } from './state/pending-pod.ts';
-import type { PlacedPod } from './state/placed-pod.ts';
+import { newPendingPod, nodeRulesKey } from './state/pending-pod.ts';
+import type { MovingPod, PlacedPod } from './state/placed-pod.ts';
 import { CPU, MEMORY } from './state/resource-names.ts';
-
-/** A pod of a drained node, as it will be created again. */
-export interface MovingPod {
-  readonly pendingPod: PendingPod;
-  /** Equal for pods with equal results of the node rules. */
-  readonly nodeRules: number;
-  readonly cpuMilli: number;
-  readonly memoryBytes: number;
-}
 
 export interface TargetOptions {
   /** Nodes that must not get pods. */
@@ -38,8 +29,6 @@ export class DrainTargets {
   #generation: number;
   #bins: Bins;
   #binOf = new Map<NodeInfo, Bin>();
-  readonly #movingPods = new WeakMap<Pod, MovingPod>();
-  readonly #placedPods = new WeakMap<MovingPod, PlacedPod>();
   readonly #nodeRules = new Map<string, number>();
   /** By number of node rules. */
   readonly #ruleResults: WeakMap<NodeInfo, boolean>[] = [];
@@ -79,19 +68,22 @@ export class DrainTargets {
     this.#changed.add(nodeInfo);
   }
 
-  movingPod(pod: Pod): MovingPod {
-    const known = this.#movingPods.get(pod);
-    if (known !== undefined) return known;
+  /** Computed once, because nodes are drained in every decision. */
+  movingPod(placedPod: PlacedPod): MovingPod {
+    placedPod.moving ??= this.newMovingPod(placedPod.pod);
+    return placedPod.moving;
+  }
+
+  newMovingPod(pod: Pod): MovingPod {
     const pending = { ...pod, nodeName: '', nominatedNodeName: '' };
     const { cpuMilli, memoryBytes } = pod.requests;
-    const moving = {
+    return {
       pendingPod: newPendingPod(pending, this.#cluster),
       nodeRules: this.#numberOf(pending),
       cpuMilli,
       memoryBytes,
+      placedPod: undefined,
     };
-    this.#movingPods.set(pod, moving);
-    return moving;
   }
 
   #numberOf(pod: Pod): number {
@@ -109,10 +101,9 @@ export class DrainTargets {
   /** The pod as placed on the node. The counters of a pod without volumes are looked up once. */
   placedPod(moving: MovingPod, nodeInfo: NodeInfo): PlacedPod {
     const { pod } = moving.pendingPod;
-    if (pod.volumes.length > 0) return newPlacedPodOn(nodeInfo, pod, this.#cluster);
-    const placed = this.#placedPods.get(moving) ?? this.#cluster.newPlacedPod(pod, pod.requests);
-    this.#placedPods.set(moving, placed);
-    return placed;
+    if (pod.volumes.length > 0) return { ...newPlacedPodOn(nodeInfo, pod, this.#cluster), moving };
+    moving.placedPod ??= { ...this.#cluster.newPlacedPod(pod, pod.requests), moving };
+    return moving.placedPod;
   }
 
   /** A node that accepts the pod and has little space left over. */

@@ -147,7 +147,7 @@ export class SnapshotCache {
   }
 
   #removeNode(nodeInfo: NodeInfo): void {
-    for (const placedPod of nodeInfo.placedPods) {
+    for (const placedPod of nodeInfo.placedPods.toReversed()) {
       this.#cluster.removePod(placedPod, nodeInfo);
       const key = podKey(placedPod.pod);
       this.#placed.delete(key);

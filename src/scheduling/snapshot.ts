@@ -131,7 +131,7 @@ export class Snapshot {
 
   podsOn(nodeName: string): readonly Pod[] {
     const nodeInfo = this.activate().nodeInfo(nodeName);
-    return nodeInfo === undefined ? [] : [...nodeInfo.placedPods].map((one) => one.pod);
+    return nodeInfo === undefined ? [] : nodeInfo.placedPods.map((one) => one.pod);
   }
 }
 
@@ -167,7 +167,7 @@ export class Draft {
 
   /** Removes the node and its pods. */
   removeNode(nodeInfo: NodeInfo): void {
-    for (const placedPod of nodeInfo.placedPods) this.removePod(placedPod, nodeInfo);
+    for (const placedPod of nodeInfo.placedPods.toReversed()) this.removePod(placedPod, nodeInfo);
     this.#apply({ kind: 'remove-node', nodeInfo });
   }
 

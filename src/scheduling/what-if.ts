@@ -25,7 +25,7 @@ export function withPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snapsho
 export function withoutPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snapshot {
   return snapshot.fork((draft) => {
     const nodeInfo = requireNodeInfo(draft.cluster, nodeName);
-    for (const placedPod of nodeInfo.placedPods) {
+    for (const placedPod of nodeInfo.placedPods.toReversed()) {
       const isSame = placedPod.pod.name === pod.name && placedPod.pod.namespace === pod.namespace;
       if (isSame) draft.removePod(placedPod, nodeInfo);
     }
@@ -48,7 +48,7 @@ export function withExpectedNodes(snapshot: Snapshot, nodes: readonly Node[]): S
     const { cluster } = draft;
     for (const node of nodes) {
       const present = cluster.nodeInfo(node.name);
-      const pods = present === undefined ? [] : [...present.placedPods].map(({ pod }) => pod);
+      const pods = present === undefined ? [] : present.placedPods.map(({ pod }) => pod);
       if (present !== undefined) draft.removeNode(present);
       const nodeInfo = draft.addNode(node);
       const running = new Set(pods.map(({ controller }) => controller?.uid));

@@ -21,7 +21,7 @@ export const nodeVolumeLimits: Filter = ({ pod }, nodeInfo, { storage }) => {
   if (csiNode === undefined || csiNode.limits.size === 0) return undefined;
   const added = new Map(attachableVolumes(pod, storage).map(({ name, driver }) => [name, driver]));
   if (added.size === 0) return undefined;
-  const foreign = [...nodeInfo.placedPods].find((one) => hasForeignClaim(one.pod, storage));
+  const foreign = nodeInfo.placedPods.find((one) => hasForeignClaim(one.pod, storage));
   if (foreign !== undefined) return findForeignClaim(foreign.pod, storage);
   return checkLimits(csiNode, added, attachedVolumes(nodeInfo, storage));
 };

@@ -166,7 +166,7 @@ function isExpendable(pod: Pod, below: number | undefined): boolean {
 // The scheduler preempts them when it needs their capacity.
 function removeExpendable(draft: Draft, below: number | undefined): void {
   for (const nodeInfo of below === undefined ? [] : draft.cluster.nodeInfos) {
-    for (const placedPod of nodeInfo.placedPods) {
+    for (const placedPod of nodeInfo.placedPods.toReversed()) {
       if (isExpendable(placedPod.pod, below)) draft.removePod(placedPod, nodeInfo);
     }
   }

@@ -141,6 +141,7 @@ export class ClusterState {
       labelGroup: this.group(pod),
       held: this.resources.demand(held),
       antiAffinityCounters: pod.antiAffinity.map((term) => this.#antiAffinityCounter(term)),
+      moving: undefined,
       ...(reservation !== undefined && { reservation }),
     };
   }

@@ -10,7 +10,7 @@ export class NodeInfo {
   /** By resource id. */
   readonly allocatable: readonly number[];
   readonly used: number[] = [];
-  readonly placedPods = new Set<PlacedPod>();
+  readonly #placedPods: PlacedPod[] = [];
   /** A removed node keeps its id, because an undo may add it again. */
   isPresent = false;
 
@@ -20,17 +20,26 @@ export class NodeInfo {
     this.allocatable = allocatable;
   }
 
+  get placedPods(): readonly PlacedPod[] {
+    return this.#placedPods;
+  }
+
   free(resource: number): number {
     return (this.allocatable[resource] ?? 0) - (this.used[resource] ?? 0);
   }
 
   addPod(placedPod: PlacedPod): void {
-    this.placedPods.add(placedPod);
+    this.#placedPods.push(placedPod);
     this.#addUsed(placedPod, 1);
   }
 
   removePod(placedPod: PlacedPod): void {
-    this.placedPods.delete(placedPod);
+    // From the end: a simulation removes the pods that it added last.
+    const index = this.#placedPods.lastIndexOf(placedPod);
+    if (index < 0)
+      throw new RangeError(`pod '${placedPod.pod.name}' is not on node '${this.node.name}'`);
+    if (index === this.#placedPods.length - 1) this.#placedPods.pop();
+    else this.#placedPods.splice(index, 1);
     this.#addUsed(placedPod, -1);
   }
 

@@ -10,30 +10,10 @@ import { matchesSelector } from '../../model/selector.ts';
 import type { SpreadConstraint } from '../../model/topology-spread.ts';
 import { termSelectsExisting } from './affinity-terms.ts';
 import type { ClusterState } from './cluster-state.ts';
-import type { DomainCounter } from './domain-counter.ts';
-import type { LabelGroup } from './label-group.ts';
-import type { ResourceDemand } from './resource-names.ts';
+import type { PendingPod } from './placed-pod.ts';
 import type { SpreadCounter } from './spread-counter.ts';
 
-export interface SpreadCheck {
-  readonly constraint: SpreadConstraint;
-  readonly counter: SpreadCounter;
-  /** 1 if the pod matches its own constraint. */
-  readonly self: 0 | 1;
-}
-
-export interface PendingPod {
-  /** The first pod with these requirements. */
-  readonly pod: Pod;
-  readonly demand: ResourceDemand;
-  readonly labelGroup: LabelGroup;
-  readonly spreadChecks: readonly SpreadCheck[];
-  /** One counter per affinity term. Each counts the pods that all terms select. */
-  readonly affinityCounters: readonly DomainCounter[];
-  /** Whether the pod matches its own affinity, so that the first of a series may be placed anywhere. */
-  readonly matchesOwnAffinity: boolean;
-  readonly antiAffinityCounters: readonly DomainCounter[];
-}
+export type { PendingPod, SpreadCheck } from './placed-pod.ts';
 
 /** Whether the pod's selector and required affinity allow the node. */
 export function podAllowsNode(pod: Pod, node: Node): boolean {
@@ -58,13 +38,12 @@ export function rulesKey(pod: Pod): string {
 }
 
 function newRulesKey(pod: Pod): string {
-  return JSON.stringify([
-    pod.namespace,
-    formatLabels(pod.labels),
-    pod.nodeName,
+  const text = JSON.stringify([pod.namespace, formatLabels(pod.labels), pod.nodeName]);
+  const selector = formatLabels(pod.nodeSelector);
+  const lists: readonly (readonly unknown[])[] = [
     pod.tolerations,
-    formatLabels(pod.nodeSelector),
-    pod.nodeAffinity?.terms,
+    selector === '' ? [] : [selector],
+    pod.nodeAffinity === undefined ? [] : [pod.nodeAffinity.terms],
     pod.preferredNodes,
     pod.affinity,
     pod.antiAffinity,
@@ -74,8 +53,13 @@ function newRulesKey(pod: Pod): string {
     pod.resourceClaims,
     pod.volumes,
     // Claims of one pod cannot be used by another pod with equal requirements.
-    pod.volumes.length > 0 ? pod.uid : '',
-  ]);
+    pod.volumes.length > 0 ? [pod.uid] : [],
+  ];
+  // Most lists of most pods are empty.
+  return lists.reduce(
+    (key, list) => `${key},${list.length === 0 ? '' : JSON.stringify(list)}`,
+    text,
+  );
 }
 
 export function pendingPodKey(pod: Pod, rules: string): string {
