@@ -11,6 +11,8 @@ import {
   openClusterBench,
   openClusterTransport,
 } from '../kubernetes/cluster-bench.ts';
+import { CUSTOM_STEPS } from '../kubernetes/custom-resource-steps.ts';
+import { runCustomSteps } from '../kubernetes/run-custom-steps.ts';
 import { APPLY_STEPS, runApplySteps } from '../kubernetes/server-side-apply-steps.ts';
 import type { ApiObject } from './controlplane/api.ts';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
@@ -76,6 +78,16 @@ it('server-side apply answers as in the script that the simulator is tested with
   await transport.close();
   expect(played).toEqual(APPLY_STEPS.map(({ title, expected }) => ({ title, response: expected })));
 });
+
+it('a custom resource answers as in the script that the simulator is tested with', async () => {
+  const { openTransport, url } = await prepareServer();
+  const transport = await openTransport();
+  const played = await runCustomSteps(transport, url, () => systemClock.sleep(200));
+  await transport.close();
+  expect(played).toEqual(
+    CUSTOM_STEPS.map(({ title, expected }) => ({ title, response: expected })),
+  );
+}, 60_000);
 
 /** Runs `change` once, between the read and the first patch. */
 function interceptFirstPatch(transport: Transport, change: () => Promise<unknown>): Transport {

@@ -10,8 +10,9 @@ import { type AppOptions, handleRequest, type JoinInfo, type Peer } from './http
 import { PagedLists } from './http/list.ts';
 import { Watches } from './http/watch.ts';
 import { findPlaces, type PlaceRequest } from './scheduler/scheduler.ts';
+import { maintainDefinitions } from './storage/definition-lifecycle.ts';
 import type { JsonObject, SimObject } from './storage/objects.ts';
-import { ResourceStorage, requireResource } from './storage/resource-storage.ts';
+import { ResourceStorage } from './storage/resource-storage.ts';
 import { CONFIG_MAPS } from './storage/resources.ts';
 
 /** Field manager of the changes made through `KubernetesSim` and not through HTTP. */
@@ -55,6 +56,7 @@ export class KubernetesSim {
   constructor({ clock, random, adminToken, controllers, join }: KubernetesSimOptions) {
     const taintsNewNodes = controllers !== undefined;
     this.#storage = new ResourceStorage({ clock, random, taintsNewNodes });
+    maintainDefinitions(this.#storage, () => clock.now());
     this.#lists = new PagedLists(this.#storage.store);
     if (join !== undefined) publishClusterInfo(this.#storage, join);
     this.#context = new ControllerContext({ storage: this.#storage, clock, random });
@@ -89,14 +91,23 @@ export class KubernetesSim {
   }
 
   create(apiVersion: string, plural: string, body: JsonObject & NamedBody): SimObject {
-    const resource = requireResource(apiVersion, plural);
+    const resource = this.#storage.requireResource(apiVersion, plural);
     const { name, namespace = '' } = body.metadata;
     return this.#storage.create({ resource, namespace, name }, body, SIM_FIELD_MANAGER);
   }
 
+  /** Creates CustomResourceDefinitions; their resources are served from then on. */
+  install(definitions: readonly object[]): void {
+    for (const definition of definitions) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a definition is a JSON object with a name
+      const body = JSON.parse(JSON.stringify(definition)) as JsonObject & NamedBody;
+      this.create('apiextensions.k8s.io/v1', 'customresourcedefinitions', body);
+    }
+  }
+
   /** Applies a merge patch to the object and its status, as controllers and kubelets do. */
   change(apiVersion: string, plural: string, body: JsonObject & NamedBody): SimObject {
-    const resource = requireResource(apiVersion, plural);
+    const resource = this.#storage.requireResource(apiVersion, plural);
     const { name, namespace = '' } = body.metadata;
     const address = { resource, namespace, name };
     const patch = { kind: 'merge', body, manager: SIM_FIELD_MANAGER } as const;
@@ -105,7 +116,7 @@ export class KubernetesSim {
   }
 
   remove(apiVersion: string, plural: string, metadata: NamedBody['metadata']): void {
-    const resource = requireResource(apiVersion, plural);
+    const resource = this.#storage.requireResource(apiVersion, plural);
     this.#storage.store.delete(
       { resource, namespace: metadata.namespace ?? '', name: metadata.name },
       '',
@@ -113,7 +124,7 @@ export class KubernetesSim {
   }
 
   list(apiVersion: string, plural: string): readonly SimObject[] {
-    return this.#storage.store.list(requireResource(apiVersion, plural), '');
+    return this.#storage.store.list(this.#storage.requireResource(apiVersion, plural), '');
   }
 
   /**

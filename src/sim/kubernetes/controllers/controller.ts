@@ -20,6 +20,8 @@ export interface Controller {
   readonly name: string;
   /** A change of one of these resources causes a sync. */
   readonly watches: readonly Resource[];
+  /** A change of a custom resource causes a sync too. */
+  readonly watchesCustom?: boolean;
   /** Brings the cluster nearer to what the objects ask for. Returns when to sync again, on the monotonic clock. */
   sync(cluster: ControllerContext): number | undefined;
 }
@@ -81,7 +83,7 @@ export class ControllerContext {
     const status = { ...statusOf(object), ...fields };
     if (isEqualJson(status, statusOf(object))) return object;
     const address = addressOf(resource, object);
-    return this.storage.replaceStatus(address, { ...object, status }, MANAGER);
+    return this.storage.replaceStatus(address, { status }, MANAGER);
   }
 
   delete(resource: Resource, object: SimObject, options: JsonObject = {}): void {

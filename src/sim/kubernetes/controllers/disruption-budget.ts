@@ -12,14 +12,7 @@ import {
   statusOf,
   textField,
 } from '../storage/objects.ts';
-import {
-  BUDGETS,
-  DEPLOYMENTS,
-  findResourceByKind,
-  PODS,
-  REPLICA_SETS,
-  STATEFUL_SETS,
-} from '../storage/resources.ts';
+import { BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS } from '../storage/resources.ts';
 import {
   type Controller,
   type ControllerContext,
@@ -146,7 +139,8 @@ function findScalable(
   namespace: string,
   owner: JsonObject,
 ): SimObject | undefined {
-  const resource = findResourceByKind(textField(owner, 'apiVersion'), textField(owner, 'kind'));
+  const { resources } = cluster.storage;
+  const resource = resources.findByKind(textField(owner, 'apiVersion'), textField(owner, 'kind'));
   if (resource === undefined || !resource.subresources.includes('scale')) return undefined;
   const found = cluster.find(resource, namespace, textField(owner, 'name'));
   const next = found && controllerOf(found);

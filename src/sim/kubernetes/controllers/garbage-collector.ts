@@ -19,8 +19,9 @@ interface Found {
 export const garbageCollector: Controller = {
   name: 'garbage-collector-controller',
   watches: RESOURCES.filter(({ plural }) => plural !== 'events' && plural !== 'leases'),
+  watchesCustom: true,
   sync(cluster) {
-    const all = RESOURCES.flatMap((resource) =>
+    const all = cluster.storage.resources.stored.flatMap((resource) =>
       cluster.list(resource).map((object): Found => ({ resource, object })),
     );
     const uids = new Set(all.map(({ object }) => object.metadata.uid));

@@ -12,7 +12,6 @@ export class ControllerManager {
   readonly #cluster: ControllerContext;
   readonly #controllers: readonly Controller[];
   readonly #clock: Clock;
-  readonly #watched: ReadonlySet<Resource>;
   readonly #changed = new Set<Resource>();
   /** When a controller syncs without a change, on the monotonic clock. */
   readonly #dueAt = new Map<Controller, number>();
@@ -22,15 +21,15 @@ export class ControllerManager {
     this.#cluster = cluster;
     this.#controllers = controllers;
     this.#clock = cluster.clock;
-    this.#watched = new Set(controllers.flatMap(({ watches }) => watches));
     for (const controller of controllers) this.#dueAt.set(controller, this.#clock.monotonic());
   }
 
   /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { store } = this.#cluster.storage;
+    const controllers = this.#controllers;
     const unwatch = store.watch(store.version, ({ resource }) => {
-      if (!this.#watched.has(resource)) return;
+      if (!controllers.some((one) => isWatched(one, resource))) return;
       this.#changed.add(resource);
       this.#wake?.();
     });
@@ -51,7 +50,7 @@ export class ControllerManager {
     const now = this.#clock.monotonic();
     for (const controller of this.#controllers) {
       const isDue = (this.#dueAt.get(controller) ?? Number.POSITIVE_INFINITY) <= now;
-      if (!isDue && !controller.watches.some((resource) => changed.has(resource))) continue;
+      if (!isDue && ![...changed].some((resource) => isWatched(controller, resource))) continue;
       const next = controller.sync(this.#cluster);
       if (next === undefined) this.#dueAt.delete(controller);
       else this.#dueAt.set(controller, next);
@@ -70,4 +69,8 @@ export class ControllerManager {
       .catch(() => undefined);
     this.#wake = undefined;
   }
+}
+
+function isWatched({ watches, watchesCustom = false }: Controller, resource: Resource): boolean {
+  return watches.includes(resource) || (watchesCustom && resource.custom !== undefined);
 }

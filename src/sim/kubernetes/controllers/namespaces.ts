@@ -10,6 +10,7 @@ export function createNamespaceController(caPem: string | undefined): Controller
     watches: RESOURCES.filter(
       ({ isNamespaced, plural }) => isNamespaced && !isFrequent(plural),
     ).concat(NAMESPACES),
+    watchesCustom: true,
     sync(cluster) {
       cluster.forEach(cluster.list(NAMESPACES), (namespace) => {
         if (isTerminating(namespace)) empty(cluster, namespace);
@@ -37,7 +38,8 @@ function empty(cluster: ControllerContext, namespace: SimObject): void {
   const { name } = namespace.metadata;
   cluster.updateStatus(NAMESPACES, namespace, { phase: 'Terminating' });
   let remaining = 0;
-  for (const resource of RESOURCES.filter(({ isNamespaced }) => isNamespaced)) {
+  for (const resource of cluster.storage.resources.stored) {
+    if (!resource.isNamespaced) continue;
     const content = cluster.list(resource, name);
     cluster.forEach(
       content.filter((object) => !isTerminating(object)),

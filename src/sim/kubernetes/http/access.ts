@@ -2,7 +2,8 @@
 // Rights that a test takes from every user, and the SelfSubjectAccessReview that reports them.
 import { ApiError } from '../storage/api-error.ts';
 import { isObject, type Json, objectField, textField } from '../storage/objects.ts';
-import { parseRoute } from './routes.ts';
+import { splitApiVersion } from '../storage/resources.ts';
+import { splitPath } from './routes.ts';
 
 export const ACCESS_REVIEW_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
@@ -36,12 +37,11 @@ export class AccessRules {
     path: string,
   ) {
     if (this.#denied.length === 0 || !/^\/apis?\//.test(path)) return;
-    const { requested, name, subresource } = parseRoute(path);
-    const [version = '', plain] = requested.apiVersion.split('/');
-    const group = plain === undefined ? '' : version;
+    const { apiVersion, plural, name, subresource } = splitPath(path);
+    const { group } = splitApiVersion(apiVersion);
     const reading = request.isWatch ? 'watch' : name === '' ? 'list' : 'get';
     const verb = VERBS[request.method] ?? reading;
-    const resource = [requested.plural, subresource].filter(Boolean).join('/');
+    const resource = [plural, subresource].filter(Boolean).join('/');
     if (this.#allows({ verb, group, resource })) return;
     throw new ApiError(
       403,

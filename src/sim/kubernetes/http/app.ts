@@ -2,7 +2,7 @@
 // One request: faults, authentication, documents, then the verbs of the addressed resource.
 import type { Clock } from '../../../ports/clock.ts';
 import type { FaultKind, Faults } from '../faults.ts';
-import { ApiError } from '../storage/api-error.ts';
+import { ApiError, PlainError } from '../storage/api-error.ts';
 import type { ResourceStorage } from '../storage/resource-storage.ts';
 import { ACCESS_REVIEW_PATH, type AccessRules } from './access.ts';
 import { authenticate, authorize, type User } from './authentication.ts';
@@ -63,7 +63,10 @@ export async function handleRequest(
   } catch (error) {
     const apiError =
       error instanceof ApiError ? error : new ApiError(500, 'InternalError', String(error));
-    return jsonResponse(apiError.toStatus(), apiError.status);
+    const { status } = apiError;
+    return apiError instanceof PlainError
+      ? textResponse(`${apiError.message}\n`, status)
+      : jsonResponse(apiError.toStatus(), status);
   }
 }
 
@@ -142,9 +145,7 @@ async function serveRequest(
   if (document !== undefined) return document;
   if (isWatch) return serveWatch(options, { request, url });
   const { body, status } = await serveVerb(createCall(options, request, { url, user }));
-  return typeof body === 'string'
-    ? new Response(body, { status, headers: { 'content-type': 'text/plain' } })
-    : jsonResponse(body, status);
+  return typeof body === 'string' ? textResponse(body, status) : jsonResponse(body, status);
 }
 
 /** Documents that are no objects; undefined for every other path. */
@@ -152,9 +153,13 @@ function serveDocument(options: AppOptions, request: Request, url: URL): Respons
   const { pathname } = url;
   if (pathname === '/version') return jsonResponse(VERSION);
   if (['/readyz', '/livez', '/healthz'].includes(pathname)) return new Response('ok');
-  const discovery = readDiscovery(pathname, request.headers.get('accept') ?? '');
+  const discovery = readDiscovery(
+    pathname,
+    request.headers.get('accept') ?? '',
+    options.storage.resources.served,
+  );
   if (discovery !== undefined) return jsonResponse(discovery.body, 200, discovery.contentType);
-  const openApi = readOpenApi(pathname);
+  const openApi = readOpenApi(pathname, options.storage.resources.served);
   if (openApi !== undefined) return jsonResponse(openApi);
   const { joinInfo } = options;
   if (joinInfo === undefined) return undefined;
@@ -171,8 +176,8 @@ interface WatchRequest {
 }
 
 function serveWatch(options: AppOptions, { request, url, onlyLine }: WatchRequest): Response {
-  const { resource, requested, namespace, name } = parseRoute(url.pathname);
   const { storage, clock } = options;
+  const { resource, requested, namespace, name } = parseRoute(url.pathname, storage.resources);
   const accept = request.headers.get('accept') ?? '';
   const body = options.watches.start({
     store: storage.store,
@@ -193,7 +198,7 @@ function createCall(
   request: Request,
   { url, user }: { readonly url: URL; readonly user: User },
 ): ApiCall {
-  const route = parseRoute(url.pathname);
+  const route = parseRoute(url.pathname, storage.resources);
   const accept = request.headers.get('accept') ?? '';
   const now = clock.now();
   return {
@@ -206,6 +211,10 @@ function createCall(
     now,
     presentation: choosePresentation({ resource: route.requested, accept, now }),
   };
+}
+
+function textResponse(body: string, status: number): Response {
+  return new Response(body, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 }
 
 function jsonResponse(body: object, status = 200, contentType = 'application/json'): Response {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Discovery documents: which groups, versions and resources the API has. kubectl reads them before every command.
-import { RESOURCES, type Resource, splitApiVersion } from '../storage/resources.ts';
+import { type Resource, splitApiVersion } from '../storage/resources.ts';
 
 const AGGREGATED = 'as=APIGroupDiscoveryList';
 const AGGREGATED_TYPE = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
@@ -38,22 +38,31 @@ export interface DiscoveryDocument {
 }
 
 /** Undefined when the path is no discovery path. */
-export function readDiscovery(path: string, accept: string): DiscoveryDocument | undefined {
-  if (path === '/api' || path === '/apis') return readRoot(path, accept);
+export function readDiscovery(
+  path: string,
+  accept: string,
+  served: readonly Resource[],
+): DiscoveryDocument | undefined {
+  if (path === '/api' || path === '/apis') return readRoot(path, accept, served);
   const apiVersion = /^\/(?:api|apis(?=\/.*\/))\/(.+)$/.exec(path)?.[1];
-  if (apiVersion !== undefined) return describeVersion(apiVersion);
-  const found = GROUPS.find(({ name }) => path === `/apis/${name}`);
+  if (apiVersion !== undefined) return describeVersion(apiVersion, served);
+  if (!path.startsWith('/apis/')) return undefined;
+  const found = groupsOf(served).find(({ name }) => path === `/apis/${name}`);
   return found && asJson({ kind: 'APIGroup', apiVersion: 'v1', ...found });
 }
 
-function readRoot(path: '/api' | '/apis', accept: string): DiscoveryDocument {
+function readRoot(
+  path: '/api' | '/apis',
+  accept: string,
+  served: readonly Resource[],
+): DiscoveryDocument {
   const isCore = path === '/api';
   if (accept.includes(AGGREGATED)) {
-    return { body: aggregatedList(isCore), contentType: AGGREGATED_TYPE };
+    const own = served.filter(({ apiVersion }) => (apiVersion === 'v1') === isCore);
+    return { body: aggregatedList(own), contentType: AGGREGATED_TYPE };
   }
-  return asJson(
-    isCore ? CORE_VERSIONS : { kind: 'APIGroupList', apiVersion: 'v1', groups: GROUPS },
-  );
+  const groups = { kind: 'APIGroupList', apiVersion: 'v1', groups: groupsOf(served) };
+  return asJson(isCore ? CORE_VERSIONS : groups);
 }
 
 function asJson(body: object): DiscoveryDocument {
@@ -66,16 +75,32 @@ const CORE_VERSIONS = {
   serverAddressByClientCIDRs: [],
 };
 
-const API_VERSIONS = [...new Set(RESOURCES.map(({ apiVersion }) => apiVersion))];
+/** By group, then by version. */
+function groupVersions(served: readonly Resource[]) {
+  const byGroup = Map.groupBy(served, ({ apiVersion }) => splitApiVersion(apiVersion).group);
+  return [...byGroup].map(([group, resources]) => ({
+    group,
+    versions: [...Map.groupBy(resources, ({ apiVersion }) => apiVersion)],
+  }));
+}
 
-const GROUPS = API_VERSIONS.filter((apiVersion) => apiVersion !== 'v1').map((groupVersion) => {
-  const { group, version } = splitApiVersion(groupVersion);
-  const named = { groupVersion, version };
-  return { name: group, versions: [named], preferredVersion: named };
-});
+function groupsOf(served: readonly Resource[]) {
+  return groupVersions(served.filter(({ apiVersion }) => apiVersion !== 'v1')).map(
+    ({ group, versions }) => {
+      const named = versions.map(([groupVersion]) => ({
+        groupVersion,
+        version: splitApiVersion(groupVersion).version,
+      }));
+      return { name: group, versions: named, preferredVersion: named[0] };
+    },
+  );
+}
 
-function describeVersion(apiVersion: string): DiscoveryDocument | undefined {
-  const resources = RESOURCES.filter((one) => one.apiVersion === apiVersion);
+function describeVersion(
+  apiVersion: string,
+  served: readonly Resource[],
+): DiscoveryDocument | undefined {
+  const resources = served.filter((one) => one.apiVersion === apiVersion);
   if (resources.length === 0) return undefined;
   return asJson({
     kind: 'APIResourceList',
@@ -87,7 +112,7 @@ function describeVersion(apiVersion: string): DiscoveryDocument | undefined {
       return [
         {
           name,
-          singularName: kind.toLowerCase(),
+          singularName: singularOf(resource),
           namespaced,
           kind,
           verbs: VERBS,
@@ -116,20 +141,23 @@ function subresourcesOf(resource: Resource): readonly SubresourceDescription[] {
   }));
 }
 
-function aggregatedList(isCore: boolean): object {
-  const versions = API_VERSIONS.filter((apiVersion) => (apiVersion === 'v1') === isCore);
+function singularOf({ custom, kind }: Resource): string {
+  return custom?.singular ?? kind.toLowerCase();
+}
+
+function aggregatedList(served: readonly Resource[]): object {
   return {
     kind: 'APIGroupDiscoveryList',
     apiVersion: 'apidiscovery.k8s.io/v2',
     metadata: {},
-    items: versions.map((apiVersion) => {
-      const { group, version } = splitApiVersion(apiVersion);
-      const resources = RESOURCES.filter((one) => one.apiVersion === apiVersion);
-      return {
-        metadata: { name: group, creationTimestamp: null },
-        versions: [{ version, resources: resources.map(aggregatedResource), freshness: 'Current' }],
-      };
-    }),
+    items: groupVersions(served).map(({ group, versions }) => ({
+      metadata: { name: group, creationTimestamp: null },
+      versions: versions.map(([apiVersion, resources]) => ({
+        version: splitApiVersion(apiVersion).version,
+        resources: resources.map(aggregatedResource),
+        freshness: 'Current',
+      })),
+    })),
   };
 }
 
@@ -139,7 +167,7 @@ function aggregatedResource(resource: Resource): object {
     resource: plural,
     responseKind: { ...splitApiVersion(resource.apiVersion), kind },
     scope: isNamespaced ? 'Namespaced' : 'Cluster',
-    singularResource: kind.toLowerCase(),
+    singularResource: singularOf(resource),
     verbs: VERBS,
     shortNames,
     categories,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schemas for `kubectl explain`: of every kind its parts, and of workloads and nodes the fields that the simulator acts on.
+import { objectField } from '../storage/objects.ts';
 import { type Resource, splitApiVersion } from '../storage/resources.ts';
 
 type Fields = Readonly<Record<string, readonly [type: string, description: string]>>;
@@ -73,8 +74,16 @@ function properties(fields: Fields): object {
 }
 
 /** Name and schema of the kind. */
-export function describeKind({ apiVersion, kind, hasStatus }: Resource): readonly [string, object] {
+export function describeKind(resource: Resource): readonly [string, object] {
+  const { apiVersion, kind, hasStatus, custom } = resource;
   const { group, version } = splitApiVersion(apiVersion);
+  const name = [...group.split('.').toReversed(), version, kind].filter(Boolean).join('.');
+  const groupVersionKind = { 'x-kubernetes-group-version-kind': [{ group, version, kind }] };
+  if (custom !== undefined) {
+    const { source } = custom.schema;
+    const own = { ...properties(OBJECT), ...objectField(source, 'properties') };
+    return [name, { ...source, properties: own, ...groupVersionKind }];
+  }
   const own = SPECS[kind];
   const spec = {
     type: 'object',
@@ -83,7 +92,7 @@ export function describeKind({ apiVersion, kind, hasStatus }: Resource): readonl
   };
   const status = { type: 'object', description: 'What is, as controllers and kubelets report it.' };
   return [
-    [...group.split('.').toReversed(), version, kind].filter(Boolean).join('.'),
+    name,
     {
       type: 'object',
       description: `${kind} of ${apiVersion}, as the simulated cluster knows it.`,
@@ -92,7 +101,7 @@ export function describeKind({ apiVersion, kind, hasStatus }: Resource): readonl
         ...((own !== undefined || hasStatus) && { spec }),
         ...(hasStatus && { status }),
       },
-      'x-kubernetes-group-version-kind': [{ group, version, kind }],
+      ...groupVersionKind,
     },
   ];
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenAPI v3 documents: kubectl reads from the operations that the server validates fields and supports dry runs, and then
 // validates nothing itself; from the schemas it explains kinds.
-import { RESOURCES, splitApiVersion } from '../storage/resources.ts';
+import { createHash } from 'node:crypto';
+import { type Resource, splitApiVersion } from '../storage/resources.ts';
 import { describeKind } from './openapi-schemas.ts';
 
 const PREFIX = '/openapi/v3';
@@ -12,25 +13,27 @@ const PATCH_PARAMETERS = ['dryRun', 'fieldManager', 'fieldValidation', 'force'].
 }));
 
 /** Undefined when the path is no path of a document. */
-export function readOpenApi(path: string): object | undefined {
-  if (path === PREFIX) return { paths: Object.fromEntries(API_PATHS.map(indexEntry)) };
-  if (!path.startsWith(`${PREFIX}/`)) return undefined;
-  const found = API_PATHS.find((one) => path === `${PREFIX}/${one}`);
-  return found === undefined ? undefined : describePaths(found);
+export function readOpenApi(path: string, served: readonly Resource[]): object | undefined {
+  if (path !== PREFIX && !path.startsWith(`${PREFIX}/`)) return undefined;
+  const byPath = Map.groupBy(served, ({ apiVersion }) => apiPathOf(apiVersion));
+  if (path === PREFIX) return { paths: Object.fromEntries([...byPath].map(indexEntry)) };
+  const apiPath = path.slice(PREFIX.length + 1);
+  const resources = byPath.get(apiPath);
+  return resources && describePaths(apiPath, resources);
 }
 
 function apiPathOf(apiVersion: string): string {
   return apiVersion === 'v1' ? 'api/v1' : `apis/${apiVersion}`;
 }
 
-const API_PATHS = [...new Set(RESOURCES.map(({ apiVersion }) => apiPathOf(apiVersion)))];
-
-function indexEntry(path: string): [string, object] {
-  return [path, { serverRelativeURL: `${PREFIX}/${path}?hash=0` }];
+/** kubectl keeps a document until its hash changes. */
+function indexEntry([path, resources]: [string, readonly Resource[]]): [string, object] {
+  const schemas = resources.map(({ custom }) => custom?.schema.source);
+  const hash = createHash('sha256').update(JSON.stringify(schemas)).digest('hex');
+  return [path, { serverRelativeURL: `${PREFIX}/${path}?hash=${hash}` }];
 }
 
-function describePaths(apiPath: string): object {
-  const resources = RESOURCES.filter(({ apiVersion }) => apiPathOf(apiVersion) === apiPath);
+function describePaths(apiPath: string, resources: readonly Resource[]): object {
   const paths = resources.map(({ apiVersion, plural, kind, isNamespaced }) => {
     const scope = isNamespaced ? 'namespaces/{namespace}/' : '';
     const operation = {

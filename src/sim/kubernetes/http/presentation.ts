@@ -21,7 +21,7 @@ interface PresentationOptions {
 
 export function choosePresentation(options: PresentationOptions): Presentation {
   const { resource, accept } = options;
-  const convert = resource === CORE_EVENTS ? toCoreEvent : (object: SimObject) => object;
+  const convert = converterOf(resource);
   if (isTableRequested(accept)) {
     return {
       convert,
@@ -45,7 +45,15 @@ export function choosePresentation(options: PresentationOptions): Presentation {
       kind: `${kind}List`,
       apiVersion,
       metadata,
-      items: resource === CORE_EVENTS ? objects.map(convert) : objects,
+      items: objects.map(convert),
     }),
   };
+}
+
+function converterOf(resource: Resource): (object: SimObject) => SimObject {
+  if (resource === CORE_EVENTS) return toCoreEvent;
+  const { custom, apiVersion } = resource;
+  if (custom === undefined) return (object) => object;
+  // Versions differ in their name only, as with the conversion strategy None.
+  return (object) => (object.apiVersion === apiVersion ? object : { ...object, apiVersion });
 }

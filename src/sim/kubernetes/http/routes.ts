@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ApiError, notFoundError } from '../storage/api-error.ts';
-import {
-  CORE_EVENTS,
-  EVENTS,
-  findResource,
-  qualifiedName,
-  type Resource,
-} from '../storage/resources.ts';
+import { ApiError, notFoundError, PlainError } from '../storage/api-error.ts';
+import type { ResourceRegistry } from '../storage/custom-resources.ts';
+import { qualifiedName, RESOURCES, type Resource } from '../storage/resources.ts';
 
 /** The object or collection that a request path addresses. */
 export interface Route {
@@ -25,18 +20,38 @@ const API_PATH = /^\/(?:api|apis(?=\/[^/]+\/v))\/((?:[^/]+\/)?v[^/]+)\/(.+)$/;
 const NAMESPACED_PATH = /^namespaces\/([^/]+)\/((?!(?:status|finalize)$).+)$/;
 
 /** Accepts `/api/v1/…` and `/apis/GROUP/VERSION/…`, with and without namespace. */
-export function parseRoute(path: string): Route {
+export function parseRoute(path: string, resources: ResourceRegistry): Route {
   const { apiVersion, namespace, plural, name, subresource } = splitPath(path);
-  const requested = findResource(apiVersion, plural);
-  if (requested === undefined || !hasSubresource(requested, subresource)) throw unknownPathError();
-  if (name !== '' && requested.isNamespaced && namespace === '') {
-    throw notFoundError(qualifiedName(requested), name);
-  }
-  const resource = requested === CORE_EVENTS ? EVENTS : requested;
+  const requested = resources.find(apiVersion, plural);
+  const resource = resources.findStored(apiVersion, plural);
+  if (requested === undefined || resource === undefined) throw unknownPathError(path);
+  checkSubresource(requested, { path, namespace, name, subresource });
+  const isNamespaceMissing = requested.isNamespaced && namespace === '';
+  if (name !== '' && isNamespaceMissing) throw notFoundError(qualifiedName(requested), name);
   return { resource, requested, namespace, name, subresource };
 }
 
-function splitPath(path: string) {
+function checkSubresource(
+  requested: Resource,
+  {
+    path,
+    namespace,
+    name,
+    subresource,
+  }: Pick<Route, 'namespace' | 'name' | 'subresource'> & {
+    readonly path: string;
+  },
+): void {
+  const { custom, isNamespaced } = requested;
+  if (custom !== undefined && !isNamespaced && namespace !== '') throw unknownPathError(path);
+  if (hasSubresource(requested, subresource)) return;
+  throw custom === undefined
+    ? unknownPathError(path)
+    : notFoundError(qualifiedName(requested), name);
+}
+
+/** The parts of a path, whether the API has such a resource or not. */
+export function splitPath(path: string) {
   const [, apiVersion = '', inside = ''] = API_PATH.exec(path) ?? [];
   const [, namespace = '', rest = inside] = NAMESPACED_PATH.exec(inside) ?? [];
   const [plural = '', name = '', subresource = ''] = rest.split('/').map(decodeURIComponent);
@@ -47,6 +62,12 @@ function hasSubresource({ hasStatus, subresources }: Resource, name: string): bo
   return name === '' || (name === 'status' && hasStatus) || subresources.includes(name);
 }
 
-function unknownPathError(): ApiError {
-  return new ApiError(404, 'NotFound', 'the server could not find the requested resource');
+/** A group without built-in resources answers with a text instead of a Status. */
+function unknownPathError(path: string): ApiError {
+  const group = /^\/apis\/([^/]+)/.exec(path)?.[1];
+  const isBuiltIn =
+    group === undefined || RESOURCES.some(({ apiVersion }) => apiVersion.startsWith(`${group}/`));
+  return isBuiltIn
+    ? new ApiError(404, 'NotFound', 'the server could not find the requested resource')
+    : new PlainError(404, '404 page not found');
 }

@@ -15,13 +15,16 @@ import {
   statusOf,
   textField,
 } from '../storage/objects.ts';
-import type { Resource } from '../storage/resources.ts';
+import type { CustomResource, PrinterColumn, Resource } from '../storage/resources.ts';
+import { parseJsonPath } from './json-path.ts';
 
 interface Column {
   readonly name: string;
   readonly cell: (object: SimObject, now: number) => Json;
   /** Shown by `-o wide` only. */
   readonly isWide?: boolean;
+  readonly type?: string;
+  readonly description?: string;
 }
 
 interface TableOptions {
@@ -150,6 +153,10 @@ const COLUMNS: Readonly<Record<string, readonly Column[]>> = {
     { name: 'External-IP', cell: () => '<none>' },
     { name: 'Port(s)', cell: servicePorts },
   ],
+  CustomResourceDefinition: [
+    NAME,
+    { name: 'Created At', cell: ({ metadata }) => metadata.creationTimestamp },
+  ],
   PriorityClass: [
     { name: 'Value', cell: (priority) => numberField(priority, 'value') },
     { name: 'Global-Default', cell: (priority) => priority['globalDefault'] === true },
@@ -169,18 +176,21 @@ export function buildTable(
   metadata: JsonObject,
   { resource, now }: TableOptions,
 ): JsonObject {
-  const columns = columnsOf(resource.kind);
+  const { custom, kind } = resource;
+  const columns = custom === undefined ? columnsOf(kind) : customColumns(custom);
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
     metadata,
-    columnDefinitions: columns.map(({ name: title, isWide }) => ({
-      name: title,
-      type: 'string',
-      format: title === 'Name' ? 'name' : '',
-      description: '',
-      priority: isWide === true ? 1 : 0,
-    })),
+    columnDefinitions: columns.map(
+      ({ name: title, isWide, type = 'string', description = '' }) => ({
+        name: title,
+        type,
+        format: title === 'Name' ? 'name' : '',
+        description,
+        priority: isWide === true ? 1 : 0,
+      }),
+    ),
     rows: objects.map((object) => ({
       cells: columns.map(({ cell }) => cell(object, now)),
       object: toPartialMetadata(object),
@@ -194,6 +204,28 @@ function columnsOf(kind: string): readonly Column[] {
   if (own.some(({ name }) => name === NAME.name)) return own;
   const isShown = ({ isWide }: Column) => isWide !== true;
   return [NAME, ...own.filter(isShown), AGE, ...own.filter((column) => !isShown(column))];
+}
+
+/** The name and the columns of the definition; without such columns the age. */
+function customColumns({ columns }: CustomResource): readonly Column[] {
+  if (columns.length === 0) return [NAME, { ...AGE, type: 'date' }];
+  return [NAME, ...columns.map(customColumn)];
+}
+
+function customColumn({ jsonPath, type, priority, ...rest }: PrinterColumn): Column {
+  const read = parseJsonPath(jsonPath) ?? (() => []);
+  return {
+    ...rest,
+    type,
+    isWide: priority !== 0,
+    cell: (object, now) => {
+      const [value, ...others] = read(object);
+      if (value === undefined) return null;
+      if (type === 'date') return typeof value === 'string' ? formatAge(value, now) : '<invalid>';
+      if (type !== 'string' || others.length > 0) return value;
+      return typeof value === 'string' ? value : JSON.stringify(value);
+    },
+  };
 }
 
 export function toPartialMetadata({ metadata }: SimObject): JsonObject {

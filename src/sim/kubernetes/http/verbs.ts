@@ -6,6 +6,7 @@ import { ApiError, invalidError } from '../storage/api-error.ts';
 import { bindPod, evictPod } from '../storage/eviction.ts';
 import {
   isObject,
+  isTerminating,
   type Json,
   type JsonObject,
   objectField,
@@ -13,9 +14,15 @@ import {
   textField,
 } from '../storage/objects.ts';
 import type { Patch, PatchKind, ResourceStorage } from '../storage/resource-storage.ts';
-import { CERTIFICATE_REQUESTS, CORE_EVENTS } from '../storage/resources.ts';
+import {
+  CERTIFICATE_REQUESTS,
+  CORE_EVENTS,
+  qualifiedName,
+  splitApiVersion,
+} from '../storage/resources.ts';
 import { patchScale, readScale, replaceScale } from '../storage/scale.ts';
 import { parseSelectors } from '../storage/selectors.ts';
+import { findUnknownFields } from '../storage/structural-schema.ts';
 import type { User } from './authentication.ts';
 import { fromCoreEvent } from './core-events.ts';
 import type { PagedLists } from './list.ts';
@@ -46,6 +53,8 @@ const PATCH_KINDS: Readonly<Record<string, PatchKind>> = {
   'application/json-patch+json': 'json',
   'application/apply-patch+yaml': 'apply',
 };
+const CUSTOM_PATCHES =
+  'the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml';
 const PATCH_OPTIONS = 'PatchOptions.meta.k8s.io ""';
 const SUCCESS = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' } as const;
 
@@ -66,7 +75,7 @@ function ok(body: object | string): ApiResult {
 function read({ storage, lists, route, query, presentation }: ApiCall): object | string {
   if (route.name === '') return lists.readPage(route, query, presentation);
   const object = storage.store.get(route);
-  if (route.subresource === 'scale') return readScale(object);
+  if (route.subresource === 'scale') return readScale(route.resource, object);
   if (route.subresource === 'log') return 'The simulator runs no containers.\n';
   return presentation.one(object);
 }
@@ -86,6 +95,7 @@ async function create(call: ApiCall): Promise<object> {
     return { ...SUCCESS, code: 201 };
   }
   const name = textField(objectField(body, 'metadata'), 'name');
+  checkNewCustom(call, body);
   const prepared = prepareNew(call, body);
   return presentation.one(
     write(call, () => storage.create({ ...route, name }, prepared, readFieldManager(call))),
@@ -108,6 +118,7 @@ async function update(call: ApiCall): Promise<object> {
   if (subresource === 'scale') {
     return write(call, () => replaceScale(storage, route, { scale: body, manager }));
   }
+  checkCustomUpdate(call, body);
   const isStatus = subresource === 'status' || subresource === 'approval';
   const verb = isStatus ? 'replaceStatus' : 'replace';
   const next = route.requested === CORE_EVENTS ? fromCoreEvent(body) : body;
@@ -122,7 +133,8 @@ async function patch(call: ApiCall): Promise<ApiResult> {
     throw new ApiError(415, 'UnsupportedMediaType', `the body of a patch is not ${type}`);
   }
   checkPatchOptions(kind, call);
-  const body = parseBody(await request.text());
+  const body = inStoredVersion(route, parseBody(await request.text()));
+  checkCustomPatch(kind, call, body);
   const force = ['1', 'true'].includes(call.query.get('force') ?? '');
   const change: Patch = { kind, body, manager: readFieldManager(call), force };
   if (route.subresource === 'scale')
@@ -134,18 +146,109 @@ async function patch(call: ApiCall): Promise<ApiResult> {
   return { body: presentation.one(patched), status: isNew ? 201 : 200 };
 }
 
+/** An apply names the version that the request addresses. */
+function inStoredVersion({ requested, resource }: Route, body: Json): Json {
+  const isGiven = isObject(body) && body['apiVersion'] === requested.apiVersion;
+  return isGiven ? { ...body, apiVersion: resource.apiVersion } : body;
+}
+
 async function remove(call: ApiCall): Promise<object> {
   const { storage, route, query, presentation } = call;
   const options = { ...queryDeleteOptions(query), ...(await readBody(call)) };
   if (route.name !== '') {
-    return presentation.one(
-      write(call, () => storage.delete(route, options), isDryRunRequested(call, options)),
+    const deleted = write(
+      call,
+      () => storage.delete(route, options),
+      isDryRunRequested(call, options),
     );
+    const isGone = route.resource.custom !== undefined && !isTerminating(deleted);
+    return isGone ? describeDeleted(route, deleted) : presentation.one(deleted);
   }
   const filter = parseSelectors(route.requested, query);
   const selected = (object: SimObject) => filter(presentation.convert(object));
   write(call, () => storage.deleteCollection(route, selected, options));
   return SUCCESS;
+}
+
+/** What a real API server answers for a custom object that is gone at once. */
+function describeDeleted({ requested }: Route, { metadata }: SimObject): object {
+  const { name, uid } = metadata;
+  const { group } = splitApiVersion(requested.apiVersion);
+  return { ...SUCCESS, details: { name, group, kind: requested.plural, uid } };
+}
+
+/** Refuses what only custom resources refuse; the simulator accepts built-in objects without a kind. */
+function checkNewCustom(call: ApiCall, body: JsonObject): void {
+  checkCustomBody(call, body);
+  const { route } = call;
+  const { resourceVersion } = objectField(body, 'metadata');
+  if (route.resource.custom === undefined || !resourceVersion) return;
+  throw new ApiError(500, '', 'resourceVersion should not be set on objects to be created');
+}
+
+function checkCustomUpdate(call: ApiCall, body: JsonObject): void {
+  checkCustomBody(call, body);
+  const { storage, route } = call;
+  const { resourceVersion } = objectField(body, 'metadata');
+  if (route.resource.custom === undefined || resourceVersion) return;
+  storage.store.get(route);
+  throw invalidError(`${qualifiedName(route.resource)} "${route.name}"`, [
+    {
+      reason: 'FieldValueInvalid',
+      message: 'Invalid value: 0: must be specified for an update',
+      field: 'metadata.resourceVersion',
+    },
+  ]);
+}
+
+/** Undefined when unknown fields are allowed or the body has none. */
+function strictDecodingError({ route, query }: ApiCall, body: JsonObject): string | undefined {
+  const { custom } = route.requested;
+  if (custom === undefined || query.get('fieldValidation') !== 'Strict') return undefined;
+  const unknown = findUnknownFields(custom.schema, body);
+  if (unknown.length === 0) return undefined;
+  const fields = unknown.map((field) => `unknown field "${field}"`).join(', ');
+  return `strict decoding error: ${fields}`;
+}
+
+function checkCustomPatch(kind: PatchKind, call: ApiCall, body: Json): void {
+  if (kind === 'strategic' && call.route.resource.custom !== undefined) {
+    throw new ApiError(415, 'UnsupportedMediaType', CUSTOM_PATCHES);
+  }
+  const problem = kind === 'merge' && isObject(body) ? strictDecodingError(call, body) : undefined;
+  if (problem === undefined) return;
+  const message = `Invalid value: ${JSON.stringify(JSON.stringify(body))}: ${problem}`;
+  throw invalidError(` "${call.route.name}"`, [
+    { reason: 'FieldValueInvalid', message, field: 'patch' },
+  ]);
+}
+
+function checkCustomBody(call: ApiCall, body: JsonObject): void {
+  const { requested, namespace } = call.route;
+  if (requested.custom === undefined) return;
+  const [kind, apiVersion] = [textField(body, 'kind'), textField(body, 'apiVersion')];
+  const refuse = (message: string) => new ApiError(400, 'BadRequest', message);
+  if (kind === '') {
+    const text = JSON.stringify(body);
+    throw refuse(
+      `the object provided is unrecognized (must be of type ${requested.kind}): Object 'Kind' is missing in '${text}'`,
+    );
+  }
+  if (apiVersion !== requested.apiVersion) {
+    throw refuse(
+      `the API version in the data (${apiVersion}) does not match the expected API version (${requested.apiVersion})`,
+    );
+  }
+  const problem = strictDecodingError(call, body);
+  if (problem !== undefined) {
+    const { version } = splitApiVersion(apiVersion);
+    throw refuse(`${kind} in version "${version}" cannot be handled as a ${kind}: ${problem}`);
+  }
+  const given = textField(objectField(body, 'metadata'), 'namespace');
+  if (given === '' || given === namespace) return;
+  throw refuse(
+    'the namespace of the provided object does not match the namespace sent on the request',
+  );
 }
 
 function queryDeleteOptions(query: URLSearchParams): JsonObject {

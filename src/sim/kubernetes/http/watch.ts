@@ -3,7 +3,7 @@ import type { Clock } from '../../../ports/clock.ts';
 import { ApiError } from '../storage/api-error.ts';
 import type { ObjectChange, ObjectStore } from '../storage/object-store.ts';
 import type { SimObject } from '../storage/objects.ts';
-import type { Resource } from '../storage/resources.ts';
+import { DEFINITIONS, type Resource } from '../storage/resources.ts';
 import { type ObjectFilter, parseSelectors } from '../storage/selectors.ts';
 import type { Presentation } from './presentation.ts';
 
@@ -113,7 +113,10 @@ class Watch {
       const isInitialSent = query.get('sendInitialEvents') === 'true' || !Number(given);
       if (isInitialSent) this.#sendCurrentState(query.get('sendInitialEvents') === 'true');
       const from = isInitialSent ? store.version : this.#fromVersion;
-      this.#unwatch = store.watch(from, (change) => this.#sendChange(change));
+      this.#unwatch = store.watch(from, (change) => {
+        if (isEndOfDefinition(change, this.#options.resource)) this.#finish();
+        else this.#sendChange(change);
+      });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       return this.sendAndClose(JSON.stringify({ type: 'ERROR', object: error.toStatus() }));
@@ -189,6 +192,16 @@ class Watch {
     this.#ended.abort();
     this.#onEnd(this);
   }
+}
+
+/** A watch ends with the definition of its resource. */
+function isEndOfDefinition(
+  { type, resource, object }: ObjectChange,
+  { custom }: Resource,
+): boolean {
+  return (
+    type === 'DELETED' && resource === DEFINITIONS && object.metadata.name === custom?.definition
+  );
 }
 
 function selectWatched(options: WatchOptions): ObjectFilter {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server and its admission plugins add to new objects: defaults, priority, tolerations, initial status.
 import { withPodDefaults } from '../../../model/pod-defaults.ts';
+import { defaultDefinition } from './definitions.ts';
 import type { ObjectStore } from './object-store.ts';
 import { type JsonObject, listField, objectField, textField, textMap } from './objects.ts';
 import { PRIORITY_CLASSES, type Resource } from './resources.ts';
+import { conformObject } from './structural-schema.ts';
 
 type Defaulter = (body: JsonObject, store: ObjectStore) => JsonObject;
 
@@ -27,10 +29,12 @@ const DEFAULTERS: ReadonlyMap<string, Defaulter> = new Map<string, Defaulter>([
   ['PersistentVolume', defaultVolume],
   ['StorageClass', defaultStorageClass],
   ['Secret', defaultSecret],
+  ['CustomResourceDefinition', defaultDefinition],
   ['PriorityClass', (body) => ({ preemptionPolicy: 'PreemptLowerPriority', ...body })],
 ]);
 
 export function withDefaults(resource: Resource, body: JsonObject, store: ObjectStore): JsonObject {
+  if (resource.custom !== undefined) return conformObject(resource.custom.schema, body);
   return DEFAULTERS.get(resource.kind)?.(body, store) ?? body;
 }
 

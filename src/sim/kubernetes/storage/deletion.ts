@@ -11,7 +11,7 @@ import {
   textField,
   textList,
 } from './objects.ts';
-import { NAMESPACES, PODS, type Resource } from './resources.ts';
+import { DEFINITIONS, NAMESPACES, PODS, type Resource } from './resources.ts';
 
 /** The body of a DELETE request. */
 export type DeleteOptions = JsonObject;
@@ -19,6 +19,8 @@ export type DeleteOptions = JsonObject;
 /** Finalizers that the garbage collector handles. */
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 export const ORPHAN_FINALIZER = 'orphan';
+/** Keeps a CustomResourceDefinition until its objects are gone. */
+export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 const POLICY_FINALIZERS: Readonly<Record<string, string>> = {
   Foreground: FOREGROUND_FINALIZER,
   Orphan: ORPHAN_FINALIZER,
@@ -36,7 +38,7 @@ export function planDeletion(
   { options, now }: { readonly options: DeleteOptions; readonly now: number },
 ): 'at-once' | TerminationMark {
   const seconds = graceSecondsOf(resource, object, options);
-  const finalizers = finalizersOf(object, options);
+  const finalizers = finalizersOf(resource, object, options);
   const isKept = resource === NAMESPACES && textList(specOf(object), 'finalizers').length > 0;
   if (seconds === 0 && finalizers.length === 0 && !isKept) return 'at-once';
   const earlier = object.metadata.deletionTimestamp;
@@ -60,8 +62,15 @@ function graceSecondsOf(resource: Resource, object: SimObject, options: DeleteOp
   return Math.max(0, numberField(options, 'gracePeriodSeconds', own));
 }
 
-function finalizersOf(object: SimObject, options: DeleteOptions): readonly string[] {
+function finalizersOf(
+  resource: Resource,
+  object: SimObject,
+  options: DeleteOptions,
+): readonly string[] {
   const policy = POLICY_FINALIZERS[textField(options, 'propagationPolicy')];
-  const own = textList(object.metadata, 'finalizers');
-  return policy === undefined || own.includes(policy) ? own : [...own, policy];
+  const added = [
+    ...(policy === undefined ? [] : [policy]),
+    ...(resource === DEFINITIONS ? [CLEANUP_FINALIZER] : []),
+  ];
+  return [...new Set([...textList(object.metadata, 'finalizers'), ...added])];
 }

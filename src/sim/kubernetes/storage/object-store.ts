@@ -2,7 +2,7 @@
 // Objects with one increasing resource version for all resources, and the change log that serves watches.
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
-import { ApiError, conflictError, expiredError, notFoundError } from './api-error.ts';
+import { conflictError, existsError, expiredError, notFoundError } from './api-error.ts';
 import type { TerminationMark } from './deletion.ts';
 import {
   formatTime,
@@ -15,6 +15,7 @@ import {
   type SimObjectMeta,
   textField,
   textList,
+  withoutTypeAndMetadata,
 } from './objects.ts';
 import { qualifiedName, type Resource } from './resources.ts';
 
@@ -44,6 +45,9 @@ export class ObjectStore {
   /** All objects of a resource in the order of their keys, until the next change. */
   readonly #sorted = new Map<Resource, readonly SimObject[]>();
   readonly #watchers = new Set<(change: ObjectChange) => void>();
+  /** Changes that the watchers have not seen yet. */
+  readonly #undelivered: ObjectChange[] = [];
+  #isDelivering = false;
   #log: ObjectChange[] = [];
   #version = 1;
   readonly #lastChanges = new Map<Resource, number>();
@@ -70,6 +74,10 @@ export class ObjectStore {
     return namespace === '' ? all : all.filter(({ metadata }) => metadata.namespace === namespace);
   }
 
+  count(resource: Resource): number {
+    return this.#objectsOf(resource).size;
+  }
+
   #sort(resource: Resource): readonly SimObject[] {
     const entries = [...this.#objectsOf(resource)];
     entries.sort(([one], [other]) => (one < other ? -1 : 1));
@@ -91,7 +99,7 @@ export class ObjectStore {
   create(address: ObjectAddress, body: JsonObject): SimObject {
     const { resource, name, namespace } = address;
     if (this.find(address) !== undefined) {
-      throw new ApiError(409, 'AlreadyExists', `${resource.plural} "${name}" already exists`);
+      throw existsError(qualifiedName(resource), name);
     }
     const given = isObject(body['metadata']) ? body['metadata'] : {};
     const metadata: SimObjectMeta = {
@@ -136,7 +144,11 @@ export class ObjectStore {
       deletionGracePeriodSeconds: graceSeconds,
       ...(finalizers !== undefined && { finalizers }),
     };
-    return this.#update(address, current, { ...current, metadata });
+    const { custom } = address.resource;
+    const generation = numberField(metadata, 'generation') + 1;
+    const isFirst = custom !== undefined && current.metadata.deletionTimestamp === undefined;
+    const marked = { ...metadata, ...(isFirst && { generation }) };
+    return this.#update(address, current, { ...current, metadata: marked });
   }
 
   #update(address: ObjectAddress, current: SimObject, body: JsonObject): SimObject {
@@ -153,7 +165,8 @@ export class ObjectStore {
     const next = { ...body, apiVersion, kind, metadata };
     if (isEqualJson(next, current)) return current;
     const isNewSpec =
-      resource.hasGeneration && !isEqualJson(objectField(body, 'spec'), current['spec']);
+      resource.hasGeneration &&
+      !isEqualJson(versionedFields(resource, next), versionedFields(resource, current));
     const updated: SimObject = {
       ...next,
       metadata: {
@@ -267,8 +280,29 @@ export class ObjectStore {
       this.#log = this.#log.slice(MAX_LOG_LENGTH);
       this.#compactedVersion = (this.#log[0]?.version ?? 1) - 1;
     }
-    for (const onChange of this.#watchers) onChange(change);
+    this.#undelivered.push(change);
+    if (!this.#isDelivering) this.#deliver();
   }
+
+  /** In the order of the versions, also when a watcher writes. */
+  #deliver(): void {
+    this.#isDelivering = true;
+    try {
+      for (let next = this.#undelivered.shift(); next; next = this.#undelivered.shift()) {
+        for (const onChange of this.#watchers) onChange(next);
+      }
+    } finally {
+      this.#isDelivering = false;
+    }
+  }
+}
+
+/** The fields whose changes `metadata.generation` counts. */
+function versionedFields({ custom, hasStatus }: Resource, object: JsonObject): JsonObject {
+  if (custom === undefined) return objectField(object, 'spec');
+  const rest = withoutTypeAndMetadata(object);
+  const { status: _status, ...withoutStatus } = rest;
+  return hasStatus ? withoutStatus : rest;
 }
 
 /** Fields of the metadata that only the server sets. */

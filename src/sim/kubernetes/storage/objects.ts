@@ -50,6 +50,18 @@ export function textList(parent: JsonObject | undefined, key: string): readonly 
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
+/** The part of a custom object that its schema describes. */
+export function withoutTypeAndMetadata(object: JsonObject): JsonObject {
+  const { apiVersion: _apiVersion, kind: _kind, metadata: _metadata, ...rest } = object;
+  return rest;
+}
+
+export function readPath(object: JsonObject, path: readonly string[]): Json | undefined {
+  let value: Json | undefined = object;
+  for (const key of path) value = isObject(value) ? value[key] : undefined;
+  return value;
+}
+
 export function labelsOf({ metadata }: SimObject): Readonly<Record<string, string>> {
   return textMap(metadata, 'labels');
 }

@@ -2,14 +2,20 @@
 // The verbs of the API server without HTTP: validation, defaults, field ownership, preconditions and deletion.
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
+import { ApiError, conflictError, notFoundError } from './api-error.ts';
 import {
-  ApiError,
-  conflictError,
-  invalidError,
-  notFoundError,
-  type StatusCause,
-} from './api-error.ts';
+  checkApplyConfig,
+  checkCustom,
+  checkDeclared,
+  checkDeletePreconditions,
+  checkNameAndKind,
+  checkProviderId,
+  checkUid,
+  throwIfInvalid,
+} from './checks.ts';
+import { ResourceRegistry } from './custom-resources.ts';
 import { withDefaults } from './defaults.ts';
+import { checkDefinition } from './definitions.ts';
 import { type DeleteOptions, planDeletion } from './deletion.ts';
 import { listFields } from './field-paths.ts';
 import {
@@ -32,10 +38,12 @@ import {
   textField,
 } from './objects.ts';
 import { applyJsonPatch, applyMergePatch } from './patch.ts';
-import { findResource, NAMESPACES, NODES, type Resource } from './resources.ts';
+import { DEFINITIONS, NAMESPACES, NODES, qualifiedName, type Resource } from './resources.ts';
+import { validateBySchema } from './schema-validation.ts';
 import type { ObjectFilter } from './selectors.ts';
 import { applyConfig } from './server-side-apply.ts';
 import { applyStrategicMergePatch } from './strategic-merge.ts';
+import { conformValue } from './structural-schema.ts';
 
 const INITIAL_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 const NOT_READY_TAINT = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
@@ -70,6 +78,7 @@ interface TrackedWrite {
 
 export class ResourceStorage {
   readonly store: ObjectStore;
+  readonly resources = new ResourceRegistry();
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #taintsNewNodes: boolean;
@@ -85,10 +94,17 @@ export class ResourceStorage {
     }
   }
 
+  /** The resource as it is stored. */
+  requireResource(apiVersion: string, plural: string): Resource {
+    const resource = this.resources.findStored(apiVersion, plural);
+    if (resource === undefined) throw notFoundError('resource', plural);
+    return resource;
+  }
+
   create(address: ObjectAddress, body: JsonObject, manager: string): SimObject {
     const named = { ...address, name: address.name || this.#generateName(body) };
     this.#validateNew(named, body);
-    const after = this.#admit(named.resource, body);
+    const after = this.#admit(named, body);
     return this.store.create(named, this.#withOwnership({ address: named, after, manager }));
   }
 
@@ -102,12 +118,14 @@ export class ResourceStorage {
     return `${prefix}${letters.join('')}`;
   }
 
-  #admit(resource: Resource, body: JsonObject): JsonObject {
+  #admit(address: ObjectAddress, body: JsonObject): JsonObject {
+    const { resource } = address;
     const { status, ...rest } = body;
     // A kubelet registers its Node with a status; every other status is dropped.
     const isStatusKept = !resource.hasStatus || resource === NODES;
     const given = isStatusKept && status !== undefined ? { ...rest, status } : rest;
     const after = withDefaults(resource, given, this.store);
+    this.#validate(address, after);
     if (resource !== NODES || !this.#taintsNewNodes) return after;
     const spec = objectField(after, 'spec');
     const taints = Array.isArray(spec['taints']) ? spec['taints'] : [];
@@ -117,17 +135,62 @@ export class ResourceStorage {
   replace(address: ObjectAddress, body: JsonObject, manager: string): SimObject {
     const current = this.store.get(address);
     throwIfInvalid(address, checkProviderId(address, current, body));
-    const after = keepStatus(address.resource, current, body);
+    const after = this.#prepareUpdate(
+      address,
+      current,
+      keepStatus(address.resource, current, body),
+    );
     return this.store.replace(address, this.#withOwnership({ address, current, after, manager }));
+  }
+
+  /** What the API server makes of an update before it compares it with the stored object. */
+  #prepareUpdate(address: ObjectAddress, current: SimObject, body: JsonObject): JsonObject {
+    const { resource } = address;
+    if (resource.custom === undefined && resource !== DEFINITIONS) return body;
+    this.#checkBodyPreconditions(address, current, body);
+    const after = withDefaults(resource, body, this.store);
+    this.#validate(address, after, current);
+    return after;
+  }
+
+  #checkBodyPreconditions(address: ObjectAddress, current: SimObject, body: JsonObject): void {
+    const metadata = objectField(body, 'metadata');
+    const [uid, version] = [textField(metadata, 'uid'), textField(metadata, 'resourceVersion')];
+    this.store.checkPreconditions(address, current, { uid, version });
+  }
+
+  #validate({ resource, name }: ObjectAddress, after: JsonObject, old?: SimObject): void {
+    const { custom } = resource;
+    const problems = resource === DEFINITIONS ? checkDefinition(name, after) : [];
+    throwIfInvalid({ resource, name }, custom ? checkCustom(custom, after, old) : problems);
   }
 
   replaceStatus(address: ObjectAddress, body: JsonObject, manager: string): SimObject {
     const current = this.store.get(address);
-    const { status, ...rest } = current;
-    const after = { ...rest, status: body['status'] ?? status };
+    this.#checkBodyPreconditions(address, current, body);
+    const { status: _former, ...rest } = current;
+    const next = this.#prepareStatus(address, current, body);
+    const after = next === undefined ? rest : { ...rest, status: next };
     const subresource = 'status';
     const tracked = this.#withOwnership({ address, current, after, manager, subresource });
     return this.store.replace(address, tracked);
+  }
+
+  #prepareStatus(
+    address: ObjectAddress,
+    { status: old }: SimObject,
+    { status }: JsonObject,
+  ): Json | undefined {
+    const { custom } = address.resource;
+    const schema = custom?.schema.properties.get('status');
+    if (custom === undefined || schema === undefined) return status ?? old;
+    if (status === undefined) return undefined;
+    const value = conformValue(schema, status);
+    throwIfInvalid(
+      address,
+      validateBySchema(schema, { value, old, field: 'status', hasRules: custom.hasRules }),
+    );
+    return value;
   }
 
   patch(address: ObjectAddress, patch: Patch): SimObject {
@@ -144,7 +207,8 @@ export class ResourceStorage {
   patchStatus(address: ObjectAddress, patch: Patch): SimObject {
     if (patch.kind === 'apply') return this.#apply(address, patch, 'status');
     const current = this.store.get(address);
-    return this.replaceStatus(address, applyPatch(current, patch), patch.manager);
+    const result = withRequestedVersion(applyPatch(current, patch), patch.body);
+    return this.replaceStatus(address, result, patch.manager);
   }
 
   /** Patches the object and its status at once, as only the server itself can. */
@@ -157,6 +221,7 @@ export class ResourceStorage {
 
   #apply(address: ObjectAddress, patch: Patch, subresource = ''): SimObject {
     const config = checkApplyConfig(address, patch.body);
+    checkDeclared(address, config);
     const writer = this.#createWriter(address, { ...patch, subresource, operation: 'Apply' });
     const current = this.store.find(address);
     if (current === undefined) return this.#applyNew(address, config, writer);
@@ -174,31 +239,40 @@ export class ResourceStorage {
       ...checkUid(current, result),
       ...checkProviderId(address, current, result),
     ]);
-    return this.store.replace(address, withManagedFields(result, owners));
+    const after =
+      subresource === ''
+        ? this.#prepareUpdate(address, current, result)
+        : { ...result, status: this.#prepareStatus(address, current, result) };
+    return this.store.replace(address, withManagedFields(after, owners));
   }
 
   /** A uid in the configuration requires an existing object, so it prevents the creation. */
   #applyNew(address: ObjectAddress, config: JsonObject, writer: Writer): SimObject {
     const uid = textField(objectField(config, 'metadata'), 'uid');
-    const { plural } = address.resource;
+    const plural = qualifiedName(address.resource);
     if (uid !== '') {
       const reason = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
       throw conflictError(plural, address.name, reason);
     }
     if (writer.subresource !== '') throw notFoundError(plural, address.name);
     this.#validateNew(address, config);
-    const paths = new Set(listFields(config).keys());
-    const admitted = this.#admit(address.resource, config);
+    const selected = selectSubresource(address.resource, config, '');
+    const paths = new Set(listFields(selected).keys());
+    const admitted = this.#admit(address, selected);
     return this.store.create(address, withManagedFields(admitted, [{ ...writer, paths }]));
   }
 
   #validateNew(address: ObjectAddress, body: JsonObject): void {
     const { resource, namespace, name } = address;
     checkNameAndKind(address, body);
+    if (resource.custom?.isTerminating === true) {
+      const message = `${qualifiedName(resource)} "${name}" is forbidden: create not allowed while custom resource definition is terminating`;
+      throw new ApiError(403, 'Forbidden', message);
+    }
     if (!resource.isNamespaced) return;
     const parent = this.store.get({ resource: NAMESPACES, namespace: '', name: namespace });
     if (!isTerminating(parent)) return;
-    const message = `${resource.plural} "${name}" is forbidden: unable to create new content in namespace ${namespace} because it is being terminated`;
+    const message = `${qualifiedName(resource)} "${name}" is forbidden: unable to create new content in namespace ${namespace} because it is being terminated`;
     throw new ApiError(403, 'Forbidden', message, [
       {
         reason: 'NamespaceTerminating',
@@ -239,7 +313,7 @@ export class ResourceStorage {
     const preconditions = objectField(options, 'preconditions');
     const uid = textField(preconditions, 'uid');
     const version = textField(preconditions, 'resourceVersion');
-    this.store.checkPreconditions(address, current, { uid, version });
+    checkDeletePreconditions(address, current, { uid, version });
     const plan = planDeletion(address.resource, current, { options, now: this.#clock.now() });
     if (plan === 'at-once') return this.store.delete(address, uid);
     return this.store.markTerminating(address, plan);
@@ -258,12 +332,6 @@ export class ResourceStorage {
         this.delete({ resource, namespace: own, name }, options),
       );
   }
-}
-
-export function requireResource(apiVersion: string, plural: string): Resource {
-  const resource = findResource(apiVersion, plural);
-  if (resource === undefined) throw notFoundError('resource', plural);
-  return resource;
 }
 
 function applyPatch(current: SimObject, { kind, body }: Patch): JsonObject {
@@ -285,26 +353,6 @@ function withManagedFields(object: JsonObject, owners: readonly FieldOwnership[]
     managedFields: formatManagedFields(owners),
   };
   return { ...object, metadata };
-}
-
-function checkApplyConfig({ resource, name }: ObjectAddress, body: Json): JsonObject {
-  const config = isObject(body) ? body : {};
-  const { apiVersion, kind } = {
-    apiVersion: textField(config, 'apiVersion'),
-    kind: textField(config, 'kind'),
-  };
-  const metadata = objectField(config, 'metadata');
-  if (apiVersion !== resource.apiVersion || kind !== resource.kind) {
-    const group = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
-    throw new ApiError(400, 'BadRequest', `invalid object type: ${group}, Kind=${kind}`);
-  }
-  if (metadata['managedFields'] !== undefined) {
-    throw new ApiError(400, 'BadRequest', 'metadata.managedFields must be nil');
-  }
-  const given = textField(metadata, 'name') || name;
-  if (given === name) return config;
-  const message = `the name of the object (${given}) does not match the name on the URL (${name})`;
-  throw new ApiError(400, 'BadRequest', message);
 }
 
 /** Keeps only the status for the status subresource, and drops it otherwise. */
@@ -331,56 +379,4 @@ function keepStatus(resource: Resource, current: SimObject, body: JsonObject): J
   if (!resource.hasStatus) return body;
   const { status: _ignored, ...rest } = body;
   return current['status'] === undefined ? rest : { ...rest, status: current['status'] };
-}
-
-function checkNameAndKind({ resource, name }: ObjectAddress, body: JsonObject): void {
-  if (name === '') {
-    throw invalidError(`${resource.kind} ""`, [
-      {
-        reason: 'FieldValueRequired',
-        message: 'Required value: name or generateName is required',
-        field: 'metadata.name',
-      },
-    ]);
-  }
-  if (!/^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$/.test(name)) {
-    throw new ApiError(
-      422,
-      'Invalid',
-      `${resource.kind} "${name}" is invalid: metadata.name: Invalid value`,
-    );
-  }
-  const kind = body['kind'];
-  if (kind !== undefined && kind !== resource.kind) {
-    throw new ApiError(400, 'BadRequest', 'the object provided is unrecognized');
-  }
-}
-
-type FieldProblem = StatusCause & { readonly field: string };
-
-function throwIfInvalid(
-  { resource, name }: ObjectAddress,
-  problems: readonly FieldProblem[],
-): void {
-  if (problems.length > 0) throw invalidError(`${resource.kind} "${name}"`, problems);
-}
-
-/** Only for patches. A `PUT` with another uid fails with a precondition conflict instead. */
-function checkUid({ metadata }: SimObject, after: JsonObject): readonly FieldProblem[] {
-  const uid = textField(objectField(after, 'metadata'), 'uid');
-  if (uid === metadata.uid) return [];
-  const message = `Invalid value: "${uid}": field is immutable`;
-  return [{ reason: 'FieldValueInvalid', message, field: 'metadata.uid' }];
-}
-
-function checkProviderId(
-  { resource }: ObjectAddress,
-  current: SimObject,
-  after: JsonObject,
-): readonly FieldProblem[] {
-  if (resource.kind !== 'Node') return [];
-  const before = textField(objectField(current, 'spec'), 'providerID');
-  if (before === '' || before === textField(objectField(after, 'spec'), 'providerID')) return [];
-  const message = 'Forbidden: node updates may not change providerID except from "" to valid';
-  return [{ reason: 'FieldValueForbidden', message, field: 'spec.providerID' }];
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resources of the API, as its discovery documents describe them.
+import type { Json } from './objects.ts';
+import type { StructuralSchema } from './structural-schema.ts';
 
 export interface Resource {
   /** `v1`, or `group/version`. */
@@ -15,9 +17,43 @@ export interface Resource {
   readonly categories: readonly string[];
   /** Subresources other than `status`. */
   readonly subresources: readonly string[];
+  /** Only for a resource of a CustomResourceDefinition. */
+  readonly custom?: CustomResource;
 }
 
-function defineResource(apiVersion: string, plural: string, rest: Partial<Resource>): Resource {
+export interface CustomResource {
+  /** Name of the CustomResourceDefinition. */
+  readonly definition: string;
+  readonly singular: string;
+  readonly schema: StructuralSchema;
+  /** The schema contains rules, known or not. */
+  readonly hasRules: boolean;
+  readonly columns: readonly PrinterColumn[];
+  readonly scale?: ScalePaths;
+  /** The definition is being deleted: no new objects. */
+  readonly isTerminating: boolean;
+}
+
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly description: string;
+  readonly jsonPath: string;
+  readonly priority: Json;
+}
+
+/** Field names from the top of the object. */
+export interface ScalePaths {
+  readonly spec: readonly string[];
+  readonly status: readonly string[];
+  readonly selector?: readonly string[];
+}
+
+export function defineResource(
+  apiVersion: string,
+  plural: string,
+  rest: Partial<Resource>,
+): Resource {
   return {
     apiVersion,
     plural,
@@ -147,6 +183,14 @@ export const CERTIFICATE_REQUESTS = defineResource(
     subresources: ['approval'],
   },
 );
+export const DEFINITIONS = defineResource('apiextensions.k8s.io/v1', 'customresourcedefinitions', {
+  kind: 'CustomResourceDefinition',
+  ...CLUSTER_SCOPED,
+  hasStatus: true,
+  hasGeneration: true,
+  shortNames: ['crd', 'crds'],
+  categories: ['api-extensions'],
+});
 const RBAC = 'rbac.authorization.k8s.io/v1';
 
 export const RESOURCES: readonly Resource[] = [
@@ -176,6 +220,7 @@ export const RESOURCES: readonly Resource[] = [
   defineResource('storage.k8s.io/v1', 'csistoragecapacities', { kind: 'CSIStorageCapacity' }),
   PRIORITY_CLASSES,
   CERTIFICATE_REQUESTS,
+  DEFINITIONS,
   defineResource('v1', 'replicationcontrollers', {
     kind: 'ReplicationController',
     ...SCALABLE,
@@ -187,25 +232,22 @@ export const RESOURCES: readonly Resource[] = [
   defineResource(RBAC, 'rolebindings', { kind: 'RoleBinding' }),
 ];
 
-const BY_PATH: ReadonlyMap<string, Resource> = new Map(
-  RESOURCES.map((one) => [`${one.apiVersion}/${one.plural}`, one]),
-);
-
-export function findResource(apiVersion: string, plural: string): Resource | undefined {
-  return BY_PATH.get(`${apiVersion}/${plural}`);
+/** As errors name it: `pods`, `deployments.apps`. */
+export function qualifiedName({ plural, apiVersion }: Resource): string {
+  return qualify(plural, apiVersion);
 }
 
-/** The resource of an owner reference. */
-export function findResourceByKind(apiVersion: string, kind: string): Resource | undefined {
-  return RESOURCES.find((one) => one.apiVersion === apiVersion && one.kind === kind);
+/** As errors about one object name it: `Pod`, `Deployment.apps`. */
+export function qualifiedKind({ kind, apiVersion }: Resource): string {
+  return qualify(kind, apiVersion);
+}
+
+function qualify(name: string, apiVersion: string): string {
+  const { group } = splitApiVersion(apiVersion);
+  return group === '' ? name : `${name}.${group}`;
 }
 
 /** Group and version; the group of `v1` is empty. */
-/** As errors name it: `pods`, `deployments.apps`. */
-export function qualifiedName({ plural, apiVersion }: Resource): string {
-  const { group } = splitApiVersion(apiVersion);
-  return group === '' ? plural : `${plural}.${group}`;
-}
 
 export function splitApiVersion(apiVersion: string): {
   readonly group: string;

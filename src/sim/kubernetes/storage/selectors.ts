@@ -6,7 +6,7 @@ import {
   parseLabelSelector,
 } from '../../../model/selector.ts';
 import { ApiError } from './api-error.ts';
-import { isObject, type Json, type JsonObject, labelsOf, type SimObject } from './objects.ts';
+import { type JsonObject, labelsOf, readPath, type SimObject } from './objects.ts';
 import type { Resource } from './resources.ts';
 
 export type ObjectFilter = (object: SimObject) => boolean;
@@ -101,8 +101,7 @@ function parseFieldQuery({ plural }: Resource, text: string): ObjectFilter {
 }
 
 function readField(object: JsonObject, path: readonly string[]): string {
-  let value: Json | undefined = object;
-  for (const key of path) value = isObject(value) ? value[key] : undefined;
+  const value = readPath(object, path);
   if (typeof value === 'boolean' || typeof value === 'number') return String(value);
   return typeof value === 'string' ? value : '';
 }
