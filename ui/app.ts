@@ -4,6 +4,7 @@ import type { DashboardState, StateChange } from '../src/http/contract.ts';
 import { showJournal, showPending, showPlans } from './decisions.ts';
 import { create, find, setText } from './dom.ts';
 import { formatCount, formatMoney, formatTime } from './format.ts';
+import { schedule } from './frames.ts';
 import { showHosts } from './hosts.ts';
 import { showMachines, tickMachines } from './machines.ts';
 import { showPlots } from './plots.ts';
@@ -18,13 +19,13 @@ function show(next: DashboardState): void {
     before === undefined || parts.some((part) => before[part] !== next[part]);
   if (isNew('mode', 'cluster', 'driver', 'isDriver', 'version')) showAbout(next);
   if (isNew('problems', 'isDriver')) showProblems(next);
-  if (isNew('hosts')) showHosts(next.hosts);
-  if (isNew('pools')) showPools(next.pools);
-  if (isNew('machines')) showMachines(next.machines);
-  if (isNew('pending', 'mode')) showPending(next.pending, next.mode);
-  if (isNew('plan', 'plans')) showPlans(next);
-  if (isNew('journal')) showJournal(next.journal);
-  if (isNew('samples', 'timesToReady')) showPlots(next);
+  if (isNew('hosts')) schedule('hosts', showHosts(next.hosts));
+  if (isNew('pools')) schedule('pools', showPools(next.pools));
+  if (isNew('machines')) schedule('machines', showMachines(next.machines));
+  if (isNew('pending', 'mode')) schedule('pending', showPending(next.pending, next.mode));
+  if (isNew('plan', 'plans')) schedule('plans', showPlans(next));
+  if (isNew('journal')) schedule('journal', showJournal(next.journal));
+  if (isNew('samples', 'timesToReady')) schedule('plots', showPlots(next));
   if (isNew('hasActions')) {
     document.body.classList.toggle('has-actions', next.hasActions);
     find('token-form').hidden = !next.hasActions;
@@ -71,10 +72,11 @@ function apply(before: DashboardState, change: StateChange): DashboardState {
   const hasMachines = machines.length + removedMachines.length > 0;
   const replaced = new Map(machines.map((machine) => [machine.id, machine]));
   const known = new Set(before.machines.map(({ id }) => id));
+  const removed = new Set(removedMachines);
   const next = hasMachines
     ? [
         ...before.machines
-          .filter(({ id }) => !removedMachines.includes(id))
+          .filter(({ id }) => !removed.has(id))
           .map((machine) => replaced.get(machine.id) ?? machine),
         ...machines.filter(({ id }) => !known.has(id)),
       ]

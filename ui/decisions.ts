@@ -3,9 +3,12 @@
 import type { DashboardPlan, DashboardState } from '../src/http/contract.ts';
 import { create, find, KeyedList, type Row, setText } from './dom.ts';
 import { formatTime } from './format.ts';
+import type { Work } from './frames.ts';
 
 type Pending = DashboardState['pending'][number];
 type Entry = DashboardState['journal'][number];
+
+const LIST = { class: 'list', tabindex: 0 };
 
 function textRow<Item>(parts: (item: Item) => readonly string[]): () => Row<Item> {
   return () => {
@@ -46,62 +49,81 @@ function unnamed(subject: Entry['subject'], message: string): string {
   return missing.map(([kind, value]) => `${kind} ${value}`).join(', ');
 }
 
-export function showPending(pending: DashboardState['pending'], mode: string): void {
-  pendingList.show(pending);
+export function* showPending(pending: DashboardState['pending'], mode: string): Work {
+  yield* pendingList.show(pending);
   const none =
     mode === 'standalone' ? 'No pod is pending.' : 'The Cluster Autoscaler decides about pods.';
   find('pending').dataset['empty'] = pending.length === 0 ? none : '';
 }
 
-export function showJournal(entries: DashboardState['journal']): void {
-  journal.show(entries);
+export function showJournal(entries: DashboardState['journal']): Work {
+  return journal.show(entries);
 }
 
-function planText({ steps, refusals }: DashboardPlan): readonly HTMLElement[] {
-  const done = steps.map(({ kind, pool, reason }) =>
-    create('li', { class: kind }, create('strong', {}, `${kind} in ${pool}`), ` ${reason}`),
-  );
-  const items = done.length === 0 ? [create('li', {}, 'nothing to change')] : done;
-  const refused = refusals.map(({ subject, reason }) =>
-    create('li', {}, create('strong', {}, subject), ` ${reason}`),
-  );
-  const list = create('ul', { class: 'list', tabindex: 0 }, ...items);
-  if (refused.length === 0) return [list];
-  const summary = create('summary', {}, `${refused.length} refused, with reasons`);
-  return [
-    list,
-    create('details', {}, summary, create('ul', { class: 'list', tabindex: 0 }, ...refused)),
-  ];
+/** The elements of refusals exist only while a person has opened them: a plan may refuse hundreds of pods and nodes. */
+function createPlan(): Row<DashboardPlan> {
+  const [list, refused] = [create('ul', LIST), create('ul', LIST)];
+  const summary = create('summary');
+  const details = create('details', {}, summary, refused);
+  let refusals: DashboardPlan['refusals'] = [];
+  const showRefusals = () =>
+    refused.replaceChildren(
+      ...(details.open ? refusals : []).map(({ subject, reason }) =>
+        create('li', {}, create('strong', {}, subject), ` ${reason}`),
+      ),
+    );
+  details.addEventListener('toggle', showRefusals);
+  return {
+    element: create('div', {}, list, details),
+    update(plan) {
+      const steps = plan.steps.map(({ kind, pool, reason }) =>
+        create('li', { class: kind }, create('strong', {}, `${kind} in ${pool}`), ` ${reason}`),
+      );
+      list.replaceChildren(
+        ...(steps.length === 0 ? [create('li', {}, 'nothing to change')] : steps),
+      );
+      ({ refusals } = plan);
+      details.hidden = refusals.length === 0;
+      setText(summary, `${refusals.length} refused, with reasons`);
+      showRefusals();
+    },
+  };
 }
 
-export function showPlans(state: DashboardState): void {
-  const { plan, plans, mode } = state;
-  const parent = find('plan');
-  if (plan === undefined) {
-    const text =
-      mode === 'standalone'
-        ? 'This process has not decided yet.'
-        : 'The Cluster Autoscaler decides; see its log.';
-    parent.replaceChildren(create('p', {}, text));
-    return;
-  }
-  // What a person has opened stays open.
-  const open = new Set([...parent.querySelectorAll('details[open]')].map(titleOf));
-  const earlier = plans.map((one) =>
-    create('details', {}, create('summary', {}, summaryOf(one)), ...planText(one)),
-  );
-  parent.replaceChildren(
-    create('h3', {}, `Now (${formatTime(plan.at)})`),
-    ...planText(plan),
-    ...(earlier.length === 0 ? [] : [create('h3', {}, 'Last changes'), ...earlier]),
-  );
-  for (const details of parent.querySelectorAll('details'))
-    details.open = open.has(titleOf(details));
+function createEarlierPlan(plan: DashboardPlan): Row<DashboardPlan> {
+  const element = create('details', {}, create('summary', {}, summaryOf(plan)));
+  element.addEventListener('toggle', () => {
+    if (!element.open || element.childElementCount > 1) return;
+    const content = createPlan();
+    content.update(plan);
+    element.append(content.element);
+  });
+  // A plan that was carried out does not change.
+  return { element, update: () => undefined };
 }
 
-function titleOf(details: Element): string {
-  const isNow = details.previousElementSibling?.previousElementSibling?.tagName === 'H3';
-  return isNow ? 'now' : (details.querySelector('summary')?.textContent ?? '');
+const planTitle = create('h3');
+const planNow = createPlan();
+const earlierTitle = create('h3', {}, 'Last changes');
+const earlierPlans = create('div');
+const earlierList = new KeyedList<DashboardPlan>(
+  earlierPlans,
+  ({ at }) => String(at),
+  createEarlierPlan,
+);
+find('plan').append(planTitle, planNow.element, earlierTitle, earlierPlans);
+
+export function* showPlans({ plan, plans, mode }: DashboardState): Work {
+  const noPlan =
+    mode === 'standalone'
+      ? 'This process has not decided yet.'
+      : 'The Cluster Autoscaler decides; see its log.';
+  setText(planTitle, plan === undefined ? noPlan : `Now (${formatTime(plan.at)})`);
+  planNow.element.hidden = plan === undefined;
+  earlierTitle.hidden = plans.length === 0;
+  if (plan !== undefined) planNow.update(plan);
+  yield;
+  yield* earlierList.show(plans);
 }
 
 function summaryOf({ at, steps }: DashboardPlan): string {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements without a framework. Text is always set as text, so nothing of the state can become markup.
 
+import type { Work } from './frames.ts';
+
 type Attributes = Readonly<Record<string, string | number | undefined>>;
 type Child = Node | string;
 
@@ -66,7 +68,10 @@ export interface Row<Item> {
   update(item: Item): void;
 }
 
-/** The children of an element, one for each item. A child stays while its item exists, so that it keeps the focus. */
+/**
+ * The children of an element, one for each item. A child stays while its item exists, and moves only if it must, so that it
+ * keeps the focus.
+ */
 export class KeyedList<Item> {
   readonly #parent: HTMLElement;
   readonly #keyOf: (item: Item) => string;
@@ -83,34 +88,74 @@ export class KeyedList<Item> {
     this.#createRow = createRow;
   }
 
-  show(items: readonly Item[]): void {
+  /** Yields after each child that it changed. */
+  *show(items: readonly Item[]): Work {
     const keys = new Set(items.map(this.#keyOf));
     for (const [key, { element }] of this.#rows) {
       if (keys.has(key)) continue;
       element.remove();
       this.#rows.delete(key);
+      yield;
     }
+    const inOrder = this.#findInOrder(items);
     let after: Element | null = null;
     for (const item of items) {
-      const row = this.#rowOf(item);
-      const next: Element | null =
-        after === null ? this.#parent.firstElementChild : after.nextElementSibling;
-      if (next !== row.element) this.#parent.insertBefore(row.element, next);
-      after = row.element;
+      const { row, isChanged } = this.#rowOf(item);
+      const { element } = row;
+      const isMoved = !inOrder.has(element);
+      if (isMoved)
+        this.#parent.insertBefore(
+          element,
+          after === null ? this.#parent.firstElementChild : after.nextElementSibling,
+        );
+      after = element;
+      if (isChanged || isMoved) yield;
     }
   }
 
-  #rowOf(item: Item): Row<Item> {
-    const key = this.#keyOf(item);
-    let row = this.#rows.get(key);
-    if (row === undefined) {
-      row = { ...this.#createRow(item), item };
-      this.#rows.set(key, row);
-      row.update(item);
-    } else if (row.item !== item) {
-      row.item = item;
-      row.update(item);
-    }
-    return row;
+  /** For a list with few children. */
+  showAtOnce(items: readonly Item[]): void {
+    const work = this.show(items);
+    while (work.next().done !== true);
   }
+
+  /** As many children as possible that are in the order of the items already: only the others have to move. */
+  #findInOrder(items: readonly Item[]): ReadonlySet<Element> {
+    const places = new Map([...this.#parent.children].map((element, place) => [element, place]));
+    const elements = items.flatMap((item) => this.#rows.get(this.#keyOf(item))?.element ?? []);
+    const longest = longestIncreasing(elements.map((element) => places.get(element) ?? -1));
+    return new Set(longest.flatMap((index) => elements[index] ?? []));
+  }
+
+  #rowOf(item: Item): { readonly row: Row<Item>; readonly isChanged: boolean } {
+    const key = this.#keyOf(item);
+    const known = this.#rows.get(key);
+    if (known?.item === item) return { row: known, isChanged: false };
+    const row = known ?? { ...this.#createRow(item), item };
+    this.#rows.set(key, row);
+    row.item = item;
+    row.update(item);
+    return { row, isChanged: true };
+  }
+}
+
+/** Indexes of a longest subsequence whose values increase. */
+function longestIncreasing(values: readonly number[]): readonly number[] {
+  /** For each length, the smallest value that ends a subsequence of it. */
+  const ends: { readonly index: number; readonly value: number }[] = [];
+  const before: (number | undefined)[] = [];
+  for (const [index, value] of values.entries()) {
+    let [low, high] = [0, ends.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((ends[middle]?.value ?? value) < value) low = middle + 1;
+      else high = middle;
+    }
+    before[index] = ends[low - 1]?.index;
+    ends[low] = { index, value };
+  }
+  const found: number[] = [];
+  for (let index = ends.at(-1)?.index; index !== undefined; index = before[index])
+    found.push(index);
+  return found.toReversed();
 }

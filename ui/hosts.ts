@@ -3,6 +3,7 @@
 import type { DashboardGuest, DashboardHost } from '../src/http/contract.ts';
 import { create, find, KeyedList, type Row, setAttribute, setText } from './dom.ts';
 import { formatBytes, formatCount } from './format.ts';
+import type { Work } from './frames.ts';
 
 interface Segment {
   readonly key: string;
@@ -34,12 +35,12 @@ function hostKey({ region, name }: DashboardHost): string {
   return `${region}/${name}`;
 }
 
-export function showHosts(hosts: readonly DashboardHost[]): void {
+export function* showHosts(hosts: readonly DashboardHost[]): Work {
   scale = {
     memory: Math.max(1, ...hosts.map(({ memoryBytes }) => memoryBytes)),
     cpu: Math.max(1, ...hosts.map((host) => cpuCapacity(host))),
   };
-  list.show(hosts);
+  yield* list.show(hosts);
 }
 
 function cpuCapacity({ cpus, cpuOvercommit }: DashboardHost): number {
@@ -161,7 +162,7 @@ function createBar(name: string): Row<Bar> {
     update(next) {
       total = next.total;
       track.style.width = `${Math.max(5, next.scale * 100)}%`;
-      segments.show(next.segments);
+      segments.showAtOnce(next.segments);
       setText(text, next.text);
     },
   };

@@ -13,6 +13,7 @@ import {
   setText,
 } from './dom.ts';
 import { formatBytes, formatCount, formatSeconds } from './format.ts';
+import { schedule, type Work } from './frames.ts';
 
 const CREATION = [
   'requested',
@@ -29,41 +30,46 @@ const list = new KeyedList<DashboardMachine>(find('machines'), ({ id }) => id, c
 const filter = findInput('filter');
 let shown: readonly DashboardMachine[] = [];
 
-filter.addEventListener('input', () => showMachines(shown));
+filter.addEventListener('input', () => schedule('machines', showMachines(shown)));
 find('phase-legend').append(
   ...CREATION.map((phase) =>
     create('li', {}, setColor(create('span', { class: 'swatch colored' }), colorOf(phase)), phase),
   ),
 );
 
-export function showMachines(machines: readonly DashboardMachine[]): void {
+export function* showMachines(machines: readonly DashboardMachine[]): Work {
   shown = machines;
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const matching = machines.filter((machine) => {
-    const text = textOf(machine).toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
+  const matching =
+    words.length === 0
+      ? machines
+      : machines.filter((machine) => {
+          const text = textOf(machine).toLowerCase();
+          return words.every((word) => text.includes(word));
+        });
   const longest = Math.max(1, ...machines.map((machine) => totalOf(stepsOf(machine))));
   // The scale of all timelines, so that bars of slow machines are longer; rounded, so that it changes rarely.
   find('machines').style.setProperty(
     '--longest',
     String(2 ** (Math.ceil(Math.log2(longest) * 4) / 4)),
   );
-  list.show(matching.toSorted((a, b) => order(a) - order(b)));
   const all = formatCount(machines.length, 'machine');
   setText(
     find('machine-count'),
     matching.length === machines.length ? all : `${matching.length} of ${all}`,
   );
+  yield* list.show(matching.toSorted((a, b) => order(a) - order(b)));
 }
 
-/** The times of machines that are being created grow. */
+/** The times of machines that are being created grow; those on the screen are enough. */
 export function tickMachines(): void {
   const ids = new Set(shown.map(({ id }) => id));
   for (const id of timelines.keys()) if (!ids.has(id)) timelines.delete(id);
-  for (const machine of shown) {
-    if (machine.phase !== 'ready' && !OVER.includes(machine.phase)) timelines.get(machine.id)?.();
-  }
+  const growing = shown
+    .filter(({ phase }) => phase !== 'ready' && !OVER.includes(phase))
+    .flatMap(({ id }) => timelines.get(id) ?? [])
+    .filter(({ element }) => element.checkVisibility({ contentVisibilityAuto: true }));
+  for (const timeline of growing) timeline.show();
 }
 
 /** Those that change first, then the newest; those that are over last. */
@@ -77,7 +83,7 @@ function textOf(machine: DashboardMachine): string {
   return [name ?? id, pool, region, host, phase, node, vmId, ...machine.addresses].join(' ');
 }
 
-const timelines = new Map<string, () => void>();
+const timelines = new Map<string, { readonly element: HTMLElement; show(): void }>();
 
 function createMachine({ id }: DashboardMachine): Row<DashboardMachine> {
   const name = create('strong');
@@ -108,7 +114,7 @@ function createMachine({ id }: DashboardMachine): Row<DashboardMachine> {
       setAttribute(remove, 'aria-label', `Delete ${title} without draining it`);
       actions.hidden = OVER.includes(machine.phase);
       const show = () => showTimeline(machine, track, seconds);
-      timelines.set(id, show);
+      timelines.set(id, { element: track, show });
       show();
     },
   };
@@ -162,17 +168,22 @@ function totalOf(steps: readonly TimelineStep[]): number {
   return steps.reduce((sum, step) => sum + step.seconds, 0);
 }
 
+function showSegment(track: HTMLElement, index: number, { phase, seconds }: TimelineStep): void {
+  const known = track.children[index];
+  const segment =
+    known instanceof HTMLElement ? known : create('span', { class: 'segment colored' });
+  if (known === undefined) track.append(segment);
+  setAttribute(segment, 'title', `${phase}: ${formatSeconds(seconds)}`);
+  segment.style.width = `calc(100% * ${seconds} / var(--longest))`;
+  setColor(segment, colorOf(phase));
+}
+
 function showTimeline(machine: DashboardMachine, track: HTMLElement, seconds: HTMLElement): void {
   const { phase: current } = machine;
   const steps = stepsOf(machine);
   const total = totalOf(steps);
-  const segments = steps.map((step) => {
-    const title = `${step.phase}: ${formatSeconds(step.seconds)}`;
-    const segment = create('span', { class: 'segment colored', title });
-    segment.style.width = `calc(100% * ${step.seconds} / var(--longest))`;
-    return setColor(segment, colorOf(step.phase));
-  });
-  track.replaceChildren(...segments);
+  for (const [index, step] of steps.entries()) showSegment(track, index, step);
+  while (track.childElementCount > steps.length) track.lastElementChild?.remove();
   const longest = steps.toSorted((a, b) => b.seconds - a.seconds)[0];
   const most =
     longest === undefined || total === 0

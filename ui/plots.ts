@@ -3,6 +3,7 @@
 import type { DashboardSample, DashboardState } from '../src/http/contract.ts';
 import { create, createSvg, find, setColor } from './dom.ts';
 import { formatBytes, formatSeconds, formatTime } from './format.ts';
+import type { Work } from './frames.ts';
 
 interface Line {
   readonly name: string;
@@ -27,10 +28,10 @@ function line(
   return { name, points: samples.map((one) => ({ at: one.at, value: of(one) })) };
 }
 
-export function showPlots({
+export function* showPlots({
   samples,
   timesToReady,
-}: Pick<DashboardState, 'samples' | 'timesToReady'>): void {
+}: Pick<DashboardState, 'samples' | 'timesToReady'>): Work {
   const whole = (value: number) => String(Math.round(value));
   const cores = (value: number) => `${value.toFixed(1)} cores`;
   const pools = Map.groupBy(timesToReady, ({ pool }) => pool);
@@ -67,7 +68,12 @@ export function showPlots({
       })),
     },
   ];
-  find('plots').replaceChildren(...plots.map(drawPlot));
+  const drawn: HTMLElement[] = [];
+  for (const plot of plots) {
+    drawn.push(drawPlot(plot));
+    yield;
+  }
+  find('plots').replaceChildren(...drawn);
 }
 
 function drawPlot(plot: Plot): HTMLElement {

@@ -3,6 +3,7 @@ import type { DashboardPool } from '../src/http/contract.ts';
 import { requestAction } from './actions.ts';
 import { create, find, KeyedList, type Row, setAttribute, setText } from './dom.ts';
 import { formatMoney, formatTime } from './format.ts';
+import type { Work } from './frames.ts';
 
 const PAUSE_MINUTES = 60;
 /** Shown beside the values where the table is too narrow for columns. */
@@ -10,8 +11,8 @@ const COLUMNS = ['Ready', 'Target', 'Limits', 'Per hour', 'Today'];
 
 const list = new KeyedList<DashboardPool>(find('pools'), ({ name }) => name, createPool);
 
-export function showPools(pools: readonly DashboardPool[]): void {
-  list.show(pools);
+export function showPools(pools: readonly DashboardPool[]): Work {
+  return list.show(pools);
 }
 
 function createPool({ name }: DashboardPool): Row<DashboardPool> {
@@ -36,11 +37,10 @@ function createPool({ name }: DashboardPool): Row<DashboardPool> {
       if (!pool.isInConfig) actions.replaceChildren();
       else if (actions.childElementCount === 0) actions.append(form, pause);
       isPaused = pool.pausedUntil !== undefined;
-      const limits = pool.max === 0 ? `${pool.min} – ∞` : `${pool.min} – ${pool.max}`;
       const texts = [
         String(pool.ready),
         String(pool.target),
-        limits,
+        `${pool.min} – ${pool.max}`,
         formatMoney(pool.pricePerHour),
         formatMoney(pool.costToday),
       ];

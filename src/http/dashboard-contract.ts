@@ -27,7 +27,7 @@ const host = z.object({
 const pool = z.object({
   name: z.string(),
   min: z.number(),
-  max: z.number().describe('0: no limit'),
+  max: z.number().describe('0: the pool is disabled'),
   target: z.number(),
   ready: z.number(),
   failed: z.number(),

@@ -91,7 +91,7 @@ describe('the dashboard', () => {
     const link = page.locator('#machines a').first();
     expect(await link.getAttribute('href')).toMatch(/^https:.+qemu%2F12\d\d$/);
     await page.getByLabel('Filter').fill('no such machine');
-    expect(await page.locator('#machines li').count()).toBe(0);
+    await expect.poll(() => page.locator('#machines li').count()).toBe(0);
     expect(await page.locator('#machine-count').innerText()).toMatch(/^0 of \d/);
   });
 
