@@ -1,8 +1,9 @@
 # syntax=docker/dockerfile:1
 # The server as an image: docker build -t pvescaler .
 # The build bundles everything into dist/, so the image needs only Node and no node_modules.
+# The digest is that of the index for all architectures, as docker-library/repo-info on GitHub records it for this tag.
 
-FROM node:24.21.0-bookworm-slim AS build
+FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
 # Without install scripts: this package's own would build before its sources are copied, and the `node` package would
@@ -14,7 +15,7 @@ COPY src src
 COPY ui ui
 RUN npm run build
 
-FROM node:24.21.0-bookworm-slim
+FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 ENV NODE_ENV=production
 # A small young generation keeps the heap small while a large cluster is read; Node's default is 128 MiB.
 ENV NODE_OPTIONS=--max-semi-space-size=8

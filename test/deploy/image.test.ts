@@ -60,10 +60,12 @@ describe('the Dockerfile', () => {
   });
   afterAll(() => rmSync(workDir, { recursive: true, force: true }));
 
-  it('uses the Node.js version of the package', () => {
-    const bases = readRepoFile('Dockerfile').match(/^FROM \S+/gm);
-    const base = `FROM node:${manifest.devDependencies.node}-bookworm-slim`;
-    expect(bases).toEqual([base, base]);
+  it('uses the Node.js version of the package, pinned by one digest', () => {
+    const [base, ...others] = readRepoFile('Dockerfile').match(/^FROM \S+/gm) ?? [];
+    const [tag, digest] = base?.split('@') ?? [];
+    expect(tag).toBe(`FROM node:${manifest.devDependencies.node}-bookworm-slim`);
+    expect(digest).toMatch(/^sha256:[0-9a-f]{64}$/);
+    expect(others).toEqual([base]);
     expect(head).toMatch(/^# syntax=/);
   });
 

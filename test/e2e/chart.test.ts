@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Helm chart, the Kustomize base with its components, and the sample workloads: rendered by the real programs, accepted
-// by a server-side dry run of a real API server with strict field validation.
+// The Helm chart, the Kustomize base with its components, the sample workloads, and objects for other products: rendered by
+// the real programs, accepted by a server-side dry run of a real API server that has the CRDs of those products.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,13 +8,32 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { type Loose, type Manifest, readManifests, readRepoFile } from '../deploy/manifests.ts';
+import { downloadGoModule } from '../support/go-program.ts';
 import { pvescaler, root } from '../support/pvescaler.ts';
 import { type ControlPlane, startControlPlane } from './controlplane/index.ts';
 import { BUILD_TIMEOUT_MS, buildHelm, buildKubectl } from './support/command-line-tools.ts';
 
 const CHART = join(root, 'deploy/chart');
-/** Kinds of other products, which the API server knows only where those are installed. */
-const FOREIGN = /^(monitoring\.coreos\.com|argoproj\.io)\//;
+/** Modules that contain the CRDs of other products. */
+const PRODUCTS = [
+  {
+    module: 'github.com/prometheus-operator/prometheus-operator@v0.85.0',
+    sum: 'h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=',
+    files: ['prometheusrules', 'servicemonitors'].map(
+      (name) => `example/prometheus-operator-crd/monitoring.coreos.com_${name}.yaml`,
+    ),
+  },
+  {
+    module: 'github.com/argoproj/argo-cd/v3@v3.5.6',
+    sum: 'h1:twzdsPiPufKLRtEqD1Jg3FqtuZmSHLTIxs7t6fSkjlk=',
+    files: ['manifests/crds/application-crd.yaml'],
+  },
+  {
+    module: 'github.com/cert-manager/cert-manager@v1.21.2',
+    sum: 'h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=',
+    files: ['certificates', 'issuers'].map((name) => `deploy/crds/cert-manager.io_${name}.yaml`),
+  },
+];
 const EVERYTHING = [
   'persistence.enabled=true',
   'persistence.storageClass=local',
@@ -42,6 +61,8 @@ beforeAll(async () => {
   const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   const metadata = { name: 'pvescaler', labels: restricted };
   await plane.api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata });
+  installDefinitions();
+  expect(run(kubectlProgram, ['create', 'namespace', 'argocd']).stderr).toBe('');
 }, BUILD_TIMEOUT_MS);
 afterAll(async () => {
   await plane?.stop();
@@ -51,6 +72,19 @@ afterAll(async () => {
 function run(program: string, args: readonly string[]) {
   const env = { ...process.env, HOME: folder, KUBECONFIG: plane.kubeconfig };
   return spawnSync(program, args, { encoding: 'utf8', env, cwd: folder, timeout: 60_000 });
+}
+
+function installDefinitions(): void {
+  const files = PRODUCTS.flatMap(({ module, sum, files: names }) => {
+    const source = downloadGoModule(module, sum);
+    return names.map((name) => join(source, name));
+  });
+  const args = files.flatMap((file) => ['-f', file]);
+  const applied = run(kubectlProgram, ['apply', '--server-side', ...args]);
+  expect(applied.stdout.match(/ serverside-applied$/gm), applied.stderr).toHaveLength(files.length);
+  const condition = ['--for=condition=Established', '--timeout=30s'];
+  const waited = run(kubectlProgram, ['wait', 'crd', '--all', ...condition]);
+  expect(`exit ${waited.status} ${waited.stderr}`).toBe('exit 0 ');
 }
 
 function helm(values: readonly string[], release = 'pvescaler') {
@@ -80,13 +114,13 @@ function find(manifests: readonly Manifest[], kind: string): Manifest {
 /** Everything that the API server refuses. */
 function dryRun(manifests: readonly Manifest[]): string {
   const file = join(folder, 'objects.yaml');
-  const known = manifests.filter(({ apiVersion }) => !FOREIGN.test(apiVersion));
-  writeFileSync(file, known.map((one) => JSON.stringify(one)).join('\n---\n'));
+  writeFileSync(file, manifests.map((one) => JSON.stringify(one)).join('\n---\n'));
   const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '-f', file];
   const { stdout, stderr } = run(kubectlProgram, args);
   // One line for each object that was accepted; a warning of the Pod Security profile is on stderr.
   const accepted = stdout.match(/ \(server dry run\)$/gm)?.length ?? 0;
-  return accepted === known.length ? stderr : `${accepted} of ${known.length} accepted\n${stderr}`;
+  const { length } = manifests;
+  return accepted === length ? stderr : `${accepted} of ${length} accepted\n${stderr}`;
 }
 
 describe('the Helm chart', () => {
@@ -220,5 +254,24 @@ describe('the Kustomize base', () => {
 describe('the sample workloads', () => {
   it.each(['echoserver', 'batch-job', 'dedicated-pool'])('%s passes a dry run', (name) => {
     expect(dryRun(readManifests(`deploy/samples/${name}.yaml`))).toBe('');
+  });
+});
+
+describe('objects for other products', () => {
+  const objects = [
+    'argocd/application',
+    'cert-manager/certificates',
+    'monitoring/prometheus-rule',
+    'monitoring/service-monitor',
+  ];
+
+  it.each(objects)('%s passes a dry run', (name) => {
+    expect(dryRun(readManifests(`deploy/${name}.yaml`))).toBe('');
+  });
+
+  it.each(objects)('%s is refused by the dry run when a field is misspelled', (name) => {
+    const [first] = readManifests(`deploy/${name}.yaml`);
+    const wrong = { ...first, spec: { ...first?.['spec'], wrong: true } } as unknown as Manifest;
+    expect(dryRun([wrong])).toContain('.spec.wrong: field not declared in schema');
   });
 });

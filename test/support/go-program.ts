@@ -44,6 +44,18 @@ function fingerprint(order: GoProgram, go: string): string {
   return hash.digest('hex');
 }
 
+/** The folder of a module in Go's cache, which is filled if necessary. Throws unless its content has this sum. */
+export function downloadGoModule(module: string, sum: string): string {
+  const { stdout } = spawnSync(findGo(), ['mod', 'download', '-json', module], {
+    encoding: 'utf8',
+  });
+  const { Dir, Sum, Error: problem } = JSON.parse(stdout);
+  if (problem !== undefined)
+    throw new Error(`${problem}; the first download of ${module} needs the network`);
+  if (Sum !== sum) throw new Error(`${module} has the sum ${Sum}, not ${sum}`);
+  return Dir;
+}
+
 /** Throws when the build fails, with what to do next. */
 export function buildGoProgram(order: GoProgram): void {
   const { source, program, log, target = '.', linkerFlags = '', modFile } = order;
