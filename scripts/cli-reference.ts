@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders docs/reference/cli.md from the commands: the output of every `--help` on one page.
+import { stripVTControlCharacters } from 'node:util';
 import type { Command } from 'commander';
 import { buildProgram, type CliContext, EXAMPLES, type ProgramHost } from '../src/cli/index.ts';
 import { ERROR_CLASSES } from '../src/ports/error-codes.ts';
@@ -23,7 +24,7 @@ function section(command: Command, path: readonly string[]): string[] {
     `## ${name}`,
     '',
     '```text',
-    help.formatHelp(command, help).trim(),
+    stripVTControlCharacters(help.formatHelp(command, help)).trim(),
     ...(examples.length === 0 ? [] : ['', 'Examples:', ...examples.map((line) => `  ${line}`)]),
     '```',
     '',

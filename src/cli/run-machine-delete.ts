@@ -54,12 +54,28 @@ interface Deletion {
   readonly options: DeleteOptions;
 }
 
-/** Resolves when the machines are gone. Throws when the drain of one of them was undone. */
+/** Resolves when the machines are gone, and prints them. Throws when the drain of one of them was undone. */
 export async function deleteMachines(
   host: CommandHost,
   open: OpenFleet,
-  { regions, select, options }: Deletion,
+  deletion: Deletion,
 ): Promise<ReadonlySet<MachineId>> {
+  const { ids, gone, undone } = await removeMachines(host, open, deletion);
+  await printObjects(host, deletion.options, {
+    value: gone,
+    names: gone.map(displayName),
+    text: () => `${formatGone(ids.size - undone.length)}\n`,
+  });
+  requireNoneUndone(undone);
+  return ids;
+}
+
+/** Resolves when the machines are gone, except those whose drain was undone. */
+export async function removeMachines(
+  host: CommandHost,
+  open: OpenFleet,
+  { regions, select, options }: Deletion,
+) {
   const drain = parseDrainOptions(options);
   const why = { by: 'cli', reason: options.reason };
   const ids = new Set<MachineId>();
@@ -89,13 +105,7 @@ export async function deleteMachines(
   const kept = new Set(undone.map(({ machine }) => machine));
   const { machines } = await open.fleet.status();
   const gone = machines.filter(({ id }) => ids.has(id) && !kept.has(id));
-  await printObjects(host, options, {
-    value: gone,
-    names: gone.map(displayName),
-    text: () => `${formatGone(ids.size - undone.length)}\n`,
-  });
-  requireNoneUndone(undone);
-  return ids;
+  return { ids, gone, undone };
 }
 
 /** The machines are gone, but VMs of theirs exist: nothing proves that pvescaler may delete them. */

@@ -8,11 +8,17 @@ import { Conflict, InvalidRequest, NotFound, NotOwned } from '../ports/errors.ts
 import type { OpenFleet } from '../setup/index.ts';
 import type { ConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import { formatGone } from './format-machines.ts';
 import type { OutputOptions } from './output-option.ts';
-import { deleteMachines } from './run-machine-delete.ts';
+import { deleteMachines, removeMachines } from './run-machine-delete.ts';
 import { failedMachinesError } from './run-pool-scale.ts';
 import { runUntilDone } from './run-until-done.ts';
-import { chooseTemplate, readTemplateVms, type TemplateVm } from './template-list.ts';
+import {
+  chooseTemplate,
+  printTemplates,
+  readTemplateVms,
+  type TemplateVm,
+} from './template-list.ts';
 import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
 export interface BuildOptions extends ConfigOptions, TimeoutOptions, OutputOptions {
@@ -23,7 +29,7 @@ export interface BuildOptions extends ConfigOptions, TimeoutOptions, OutputOptio
   readonly reason: string;
 }
 
-export interface TemplateDeleteOptions extends ConfigOptions, TimeoutOptions {
+export interface TemplateDeleteOptions extends ConfigOptions, TimeoutOptions, OutputOptions {
   readonly version?: string;
   readonly host?: string;
   readonly reason: string;
@@ -33,6 +39,29 @@ interface BuildRequest {
   readonly name: string | undefined;
   readonly options: BuildOptions;
   readonly kind: 'build' | 'sync';
+}
+
+/** The result of `template build` and `template sync`; as a table, what was done has been printed. */
+export async function runBuild(
+  host: CommandHost,
+  open: OpenFleet,
+  request: BuildRequest,
+): Promise<void> {
+  await buildTemplate(host, open, request);
+  const { name, options } = request;
+  if (isTable(options)) return;
+  const { key } = chooseTemplate(open.config, name);
+  const vms = (await readTemplateVms(open)).filter(({ template }) => template === key);
+  await printTemplates(host, options, vms);
+}
+
+function isTable({ output = 'table' }: OutputOptions): boolean {
+  return output === 'table';
+}
+
+/** In other formats the result follows, and only it is written to standard output. */
+function sayTo({ context }: CommandHost, options: OutputOptions): (text: string) => void {
+  return isTable(options) ? (text) => context.out(text) : (text) => context.err(text);
 }
 
 export async function buildTemplate(
@@ -53,7 +82,7 @@ export async function buildTemplate(
   const has = ({ region, host: at }: HostRef) =>
     built.some((one) => one.region === region && one.host === at && one.version === version);
   const missing = hosts.filter((one) => !has(one));
-  if (missing.length === 0) host.context.out(`template ${template.key} is up to date\n`);
+  if (missing.length === 0) sayTo(host, options)(`template ${template.key} is up to date\n`);
   else await build(host, open, { template, version, hosts: missing, options });
   await collectOld(host, open, { template, options });
 }
@@ -146,9 +175,7 @@ async function build(host: CommandHost, open: OpenFleet, building: Building): Pr
   });
   const { machines } = await open.fleet.status();
   const results = machines.filter(({ id }) => own.has(id));
-  // vm create prints its VMs in that format.
-  const { out, err } = host.context;
-  const say = (options.output ?? 'table') === 'table' ? out : err;
+  const say = sayTo(host, options);
   for (const { phase, placement } of results) {
     if (phase === 'ready' && placement !== undefined)
       say(
@@ -209,7 +236,9 @@ async function collectOld(
     if (use !== undefined) host.context.err(`version ${version} (VM ${vmId}) is kept: ${use}\n`);
   }
   const unused = old.filter((vm) => describeUse(vm) === undefined);
-  if (unused.length > 0) await remove(host, open, { vms: unused, options });
+  if (unused.length === 0) return;
+  const { gone } = await removeMachines(host, open, deletionOf(unused, options));
+  sayTo(host, options)(`${formatGone(gone.length)}\n`);
 }
 
 /** Undefined when no VM needs the template. */
@@ -253,20 +282,13 @@ export async function deleteTemplate(
         `template VM ${vm.vmId} on ${vm.host} is needed: ${use}`,
       );
   }
-  await remove(host, open, { vms: built, options });
+  await deleteMachines(host, open, deletionOf(built, options));
 }
 
-async function remove(
-  host: CommandHost,
-  open: OpenFleet,
-  {
-    vms,
-    options,
-  }: { readonly vms: readonly TemplateVm[]; readonly options: TemplateDeleteOptions },
-): Promise<void> {
-  await deleteMachines(host, open, {
+function deletionOf(vms: readonly TemplateVm[], options: TemplateDeleteOptions) {
+  return {
     regions: [...new Set(vms.map(({ region }) => region))],
     select: () => Promise.resolve(vms.flatMap(({ machine }) => machine ?? [])),
-    options: { ...options, drain: false },
-  });
+    options: { ...options, drain: false as const },
+  };
 }

@@ -129,7 +129,14 @@ export async function listTemplates(
   open: OpenFleet,
   options: OutputOptions,
 ): Promise<void> {
-  const vms = await readTemplateVms(open);
+  await printTemplates(host, options, await readTemplateVms(open));
+}
+
+export async function printTemplates(
+  host: CommandHost,
+  options: OutputOptions,
+  vms: readonly TemplateVm[],
+): Promise<void> {
   await printObjects(host, options, {
     value: vms.map(withoutMachine),
     names: vms.map(({ name }) => name),
@@ -169,15 +176,16 @@ function withoutMachine({ machine, ...vm }: TemplateVm) {
 }
 
 function render(vms: readonly TemplateVm[], format: TableFormat): string {
-  const rows = vms.map(({ template, version, host, vmId, name, linkedClones, machine }) => [
+  const rows = vms.map(({ template, version, region, host, vmId, name, linkedClones, machine }) => [
     template,
     version === 0 ? '-' : String(version),
+    region,
     host,
     String(vmId),
     name,
     String(linkedClones),
     machine === undefined ? 'unmanaged' : machine.phase,
   ]);
-  const head = ['TEMPLATE', 'VERSION', 'NODE', 'VM', 'NAME', 'LINKED CLONES', 'STATE'];
+  const head = ['TEMPLATE', 'VERSION', 'REGION', 'HOST', 'VM', 'NAME', 'LINKED CLONES', 'STATE'];
   return format.table(head, rows);
 }

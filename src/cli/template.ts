@@ -34,14 +34,14 @@ function addBuild(parent: Command, host: CommandHost, kind: 'build' | 'sync'): v
     .option('--host <name>', 'only on this host')
     .option('--all-hosts', 'on every host, also where all share the storage of the template')
     .option('--reason <text>', 'reason for the journal', 'requested on the command line');
-  withConfigOptions(withTimeoutOption(command)).action(
+  withConfigOptions(withOutputOption(withTimeoutOption(command))).action(
     (name: string | undefined, options: BuildOptions) =>
       withFleet(host, options, {
         access: 'drive',
         checksTokens: false,
         use: async (open) => {
-          const { buildTemplate } = await import('./run-template.ts');
-          await buildTemplate(host, open, { name, options, kind });
+          const { runBuild } = await import('./run-template.ts');
+          await runBuild(host, open, { name, options, kind });
         },
       }),
   );
@@ -85,7 +85,7 @@ function addDelete(parent: Command, host: CommandHost): void {
     .option('--version <number>', 'only this version')
     .option('--host <name>', 'only on this host')
     .option('--reason <text>', 'reason for the journal', 'requested on the command line');
-  withConfigOptions(withTimeoutOption(command)).action(
+  withConfigOptions(withOutputOption(withTimeoutOption(command))).action(
     (name: string, options: TemplateDeleteOptions) =>
       withFleet(host, options, {
         access: 'drive',

@@ -222,7 +222,16 @@ describe('every command that prints objects', () => {
     };
     const others = ['doctor', 'replay', 'orphans', 'sim proxmox', 'sim kubernetes'];
     // They change what they print; print-objects.ts is the same.
-    const changing = ['pool scale', 'pool resume', 'machine delete', 'vm delete', 'selftest'];
+    const changing = [
+      'pool scale',
+      'pool resume',
+      'machine delete',
+      'vm delete',
+      'selftest',
+      'template build',
+      'template sync',
+      'template delete',
+    ];
     expect([...Object.keys(readers), ...others, ...changing].toSorted()).toEqual(
       COMMANDS.filter(printsObjects)
         .map(({ path }) => path.replace('pvescaler ', ''))

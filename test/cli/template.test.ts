@@ -46,16 +46,22 @@ describe('template', () => {
       err: expect.stringContaining('Use one of pve1, pve2.') as unknown,
     });
     expect(lab.run('template', 'sync').out).toBe('template ubuntu is up to date\n');
+    const synced = JSON.parse(lab.run('template', 'sync', '-o', 'json').out) as readonly unknown[];
+    expect(synced).toEqual(templatesOf(lab));
     const vm = lab.run('vm', 'create', '--role', 'worker', '--host', 'pve1', '--size', 'small');
     expect(vm.err).not.toMatch(/fail/i);
     expect(vm.out).toMatch(/k8s-worker-1 +pve1 +1250 +10\.10\.\S+ +ready/);
-    expect(lab.run('template', 'build', '--host', 'pve1')).toMatchObject({ exitCode: 0 });
+    const rebuilt = lab.run('template', 'build', '--host', 'pve1', '-o', 'json');
+    expect(JSON.parse(rebuilt.out)).toEqual(templatesOf(lab));
+    expect(rebuilt.err).toContain('1 machine is gone\n');
     expect(lab.run('template', 'show').out).toMatch(/kubeadm +1\.34\.2/);
     const versions = templatesOf(lab).map(({ host, version }) => [host, version]);
     expect(versions).toContainEqual(['pve1', 2]);
     expect(versions).toContainEqual(['pve2', 1]);
     expect(lab.run('vm', 'delete', 'k8s-worker-1')).toMatchObject({ exitCode: 0 });
-    expect(lab.run('template', 'delete', 'ubuntu')).toMatchObject({ exitCode: 0 });
+    expect(lab.run('template', 'list').out).toMatch(/^TEMPLATE +VERSION +REGION +HOST +VM /);
+    const deleted = lab.run('template', 'delete', 'ubuntu', '-o', 'name');
+    expect(deleted.out.split('\n').filter(Boolean)).toHaveLength(2);
     expect(templatesOf(lab)).toEqual([]);
   }, 180_000);
 

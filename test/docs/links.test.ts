@@ -35,6 +35,11 @@ it.each(DOCUMENTS.map((document) => [document.file, document] as const))(
   },
 );
 
+it('no page has control characters', () => {
+  const wrong = DOCUMENTS.filter(({ text }) => /(?!\n)\p{Cc}/u.test(text));
+  expect(wrong.map(({ file }) => file)).toEqual([]);
+});
+
 it('the index of the documentation has a link to every page', () => {
   const linked = new Set(linksOf(readDocument('docs/README.md')).map(({ path }) => path));
   const pages = DOCUMENTS.map(({ file }) => file).filter((file) =>
