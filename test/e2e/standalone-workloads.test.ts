@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mode standalone on a real control plane: many pods over three pools, the rules of the scheduler, disruption budgets, full
 // and lost hosts. At the end of each scenario every pod that can run runs, on few nodes, and nothing is leaked.
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { waitUntil } from './controlplane/index.ts';
 import { listEvictions } from './support/eviction-record.ts';
 import { findNode, listNodes, listNodesOfPool, readReadiness } from './support/kube-objects.ts';
@@ -37,6 +37,8 @@ beforeAll(async () => {
   env = await StandaloneSite.start({ vms: OTHERS });
   await env.serve();
 });
+// Also after a failure, so that the next scenario begins without workloads and machines.
+afterEach(() => env.removeWorkloads(), LIMIT_MS + 60_000);
 afterAll(() => env.close());
 
 function requiredOn(app: string, topologyKey: string) {
@@ -80,7 +82,6 @@ it(
     for (const { id } of OTHERS) env.site.sim.externalChanges.delete(id);
     await env.waitUntilRunning('full', 2);
     await env.expectSettled();
-    await env.removeWorkloads();
   },
   TEST_MS,
 );
@@ -100,7 +101,6 @@ it(
     await env.expectSettled();
     for (const pool of [POOL, LARGE, DEDICATED])
       expect((await listNodesOfPool(env.plane.api, pool)).length, pool).toBeGreaterThan(0);
-    await env.removeWorkloads();
   },
   TEST_MS,
 );
@@ -151,7 +151,6 @@ it(
     );
     for (const { spec } of others)
       expect(dedicated.map(({ metadata }) => metadata.name)).not.toContain(spec.nodeName);
-    await env.removeWorkloads();
   },
   TEST_MS,
 );
@@ -183,7 +182,6 @@ it(
     await waitUntil('one machine is left', () => env.machines.length === 1, LIMIT_MS);
     await env.expectSettled();
     expect(listEvictions(env.plane).length).toBe(before + 2);
-    await env.removeWorkloads();
   },
   TEST_MS,
 );
@@ -218,7 +216,6 @@ it.skipIf(IS_SAMPLE)(
     expect(node && readReadiness(node)).toBe('True');
     await waitUntil('one machine is left', () => env.machines.length === 1, LIMIT_MS);
     await env.expectSettled();
-    await env.removeWorkloads();
   },
   TEST_MS,
 );
@@ -251,7 +248,6 @@ it.skipIf(IS_SAMPLE)(
     );
     env.site.sim.externalChanges.hostUp(host);
     await env.expectSettled();
-    await env.removeWorkloads();
   },
   TEST_MS,
 );
