@@ -369,6 +369,29 @@ describe('hosts', () => {
     expect(codes(plan)).toEqual(['HostUnusable', 'PodWaitsForLimit', 'PoolWithoutHost']);
   });
 
+  it('are counted and named when a pool can use none of them', () => {
+    const refused = (name: string, message: string) =>
+      aHost(name, ['workers'], { refusal: { code: 'HostOffline', message } });
+    const reasonOf = (over: Parameters<typeof anInput>[0]) =>
+      decide(anInput({ pods: pods(1), ...over })).plan.refusals.find(
+        ({ subject }) => subject.kind === 'pod',
+      )?.reason;
+    const offline = ['pve1', 'pve2'].map((name) => refused(name, `host ${name} is offline`));
+    expect(reasonOf({ hosts: offline })).toBe(
+      'pod default/web-0 waits: pool workers refused: it can use none of its 2 hosts now: host pve1 is offline; host pve2 is offline',
+    );
+    const stale = [
+      refused('pve1', 'region lab: no answer'),
+      { ...refused('b', 'no disk'), region: 'b' },
+    ];
+    expect(reasonOf({ hosts: stale, unreadRegions: { lab: 'no answer' } })).toBe(
+      'pod default/web-0 waits: pool workers refused: it can use none of its 2 hosts now: region lab cannot be read: no answer; no disk',
+    );
+    expect(reasonOf({ hosts: [] })).toBe(
+      'pod default/web-0 waits: pool workers refused: it has no host',
+    );
+  });
+
   it('are named by the steps for pods that are spread over zones', () => {
     const spread = {
       maxSkew: 1,
