@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { decide } from './decide.ts';
-import type { CreateStep, Plan, ScalingInput } from './index.ts';
+import type { CreateStep, Plan, ScalingInput, ScalingMachine } from './index.ts';
 import {
   aHost,
   anInput,
@@ -142,6 +142,31 @@ describe('scale-up', () => {
       { kind: 'create', pool: 'second' },
       { kind: 'cancel', pool: 'first' },
     ]);
+  });
+
+  it('does not wait for a requested machine whose regions cannot be read', () => {
+    const kinds = (regions: readonly string[], over: Partial<ScalingMachine> = {}) =>
+      decide(
+        anInput({
+          pools: [aScalingPool({ name: 'first', regions }), aScalingPool({ name: 'second' })],
+          machines: [
+            aScalingMachine({ pool: 'first', phase: 'requested', placement: undefined, ...over }),
+          ],
+          hosts: [{ ...aHost('pve1', ['second']) }],
+          unreadRegions: { attic: 'connection refused' },
+          pods: pods(1),
+        }),
+      ).plan.steps.map(({ kind, pool, reason }) => `${kind} ${pool}: ${reason}`);
+    const replaced = [
+      expect.stringContaining('create second'),
+      expect.stringMatching(/^cancel first: .* has no place \(region attic cannot be read\)/),
+    ];
+    expect(kinds(['attic'])).toEqual(replaced);
+    expect(kinds(['attic', 'lab'])).toEqual([]);
+    const requestedHost = { region: 'attic', host: 'pve9' };
+    expect(kinds(['attic', 'lab'], { requestedHost })).toEqual(replaced);
+    const placement = { region: 'attic', host: 'pve9', name: 'first-1' };
+    expect(kinds(['attic'], { phase: 'creating', placement })).toEqual([]);
   });
 
   it('cancels a requested machine without a place when only pods wait that it cannot help', () => {
