@@ -53,6 +53,27 @@ export function utilizationRefusal({
   };
 }
 
+/** Delays of the pool. */
+export function delayRefusal({ node, state }: Candidate, now: number): Refused | undefined {
+  const { config, lastAddAt, lastDeleteAt, lastFailureAt } = state.pool;
+  const { delayAfterAddMs, delayAfterDeleteMs, delayAfterFailureMs } = config.scaleDown;
+  const delays = [
+    ['scale-up', lastAddAt, delayAfterAddMs],
+    ['scale-down', lastDeleteAt, delayAfterDeleteMs],
+    ['failed scale-down', lastFailureAt, delayAfterFailureMs],
+  ] as const;
+  for (const [what, at, delayMs] of delays) {
+    if (at === undefined || at + delayMs <= now) continue;
+    return {
+      code: 'NodePoolDelay',
+      reason: `node ${node.name} is kept for ${formatAge(at + delayMs - now)}: pool ${config.name} waits ${formatAge(delayMs)} after a ${what}`,
+      facts: { after: what, delayMs, remainingMs: at + delayMs - now },
+      until: at + delayMs,
+    };
+  }
+  return undefined;
+}
+
 export function others(count: number): string {
   return count === 0 ? '' : ` and ${count} more`;
 }

@@ -24,6 +24,7 @@ import { PoolQuotas } from './pool-quotas.ts';
 import {
   annotationRefusal,
   type Candidate,
+  delayRefusal,
   drainReason,
   others,
   percentOf,
@@ -307,7 +308,7 @@ class ScaleDownDecision {
     );
     const allowed = due.filter((candidate) => {
       const refused =
-        this.#poolRefusal(candidate) ??
+        delayRefusal(candidate, this.#input.now) ??
         quotas.refusalOf(candidate) ??
         headroom.limitedRefusalOf(candidate);
       if (refused !== undefined) this.#refuse(candidate.node.name, refused);
@@ -406,28 +407,6 @@ class ScaleDownDecision {
       reason: `node ${name} is needed: pod ${podKey(first)}${others(left.length - 1)} would fit on none of ${formatCount(nodes, 'other node')}, beside other removals and pending pods`,
       facts: { pod: podKey(first), pods: left.length, nodes },
     };
-  }
-
-  /** Delays of the pool. */
-  #poolRefusal({ node, state }: Candidate): Refused | undefined {
-    const { now } = this.#input;
-    const { config, lastAddAt, lastDeleteAt, lastFailureAt } = state.pool;
-    const { delayAfterAddMs, delayAfterDeleteMs, delayAfterFailureMs } = config.scaleDown;
-    const delays = [
-      ['scale-up', lastAddAt, delayAfterAddMs],
-      ['scale-down', lastDeleteAt, delayAfterDeleteMs],
-      ['failed scale-down', lastFailureAt, delayAfterFailureMs],
-    ] as const;
-    for (const [what, at, delayMs] of delays) {
-      if (at === undefined || at + delayMs <= now) continue;
-      return {
-        code: 'NodePoolDelay',
-        reason: `node ${node.name} is kept for ${formatAge(at + delayMs - now)}: pool ${config.name} waits ${formatAge(delayMs)} after a ${what}`,
-        facts: { after: what, delayMs, remainingMs: at + delayMs - now },
-        until: at + delayMs,
-      };
-    }
-    return undefined;
   }
 
   #stepFor(candidate: Candidate, { moves }: DrainAttempt): DrainStep {
