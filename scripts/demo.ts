@@ -104,7 +104,8 @@ Ctrl-C ends the demo at any time and removes everything.
 }
 
 async function playDay(stage: Stage, scenes: readonly Scene[]): Promise<void> {
-  for (const { time, title, text, look, play } of scenes) {
+  for (const { time, title, text, play, ...scene } of scenes) {
+    const look = stage.isStandalone ? scene.look : (scene.lookExternal ?? scene.look);
     stage.site.showPanel({ title: `${time}, ${title}`, text, look, isIdle: false });
     console.log(`\n== ${time}, ${title}\n${wrap(text)}\n${wrap(`Look at: ${look}`)}\n`);
     stage.timeline.writeHeader();
