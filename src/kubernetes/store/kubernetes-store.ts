@@ -235,9 +235,11 @@ export class KubernetesStore implements Store {
     if (this.#isFlushScheduled || signal.aborted) return;
     this.#isFlushScheduled = true;
     this.#options.clock.sleep(DEFERRED_MS, { signal }).then(
-      () => {
+      async () => {
+        await this.#flush();
         this.#isFlushScheduled = false;
-        return this.#flush();
+        // After an error, or deferred meanwhile.
+        if (this.#kinds.some(({ writer }) => writer.hasDeferred)) this.#scheduleFlush();
       },
       () => undefined,
     );

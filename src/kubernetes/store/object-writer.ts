@@ -65,6 +65,10 @@ export class ObjectWriter {
     });
   }
 
+  get hasDeferred(): boolean {
+    return this.#options.copy.deferredNames.length > 0;
+  }
+
   /** Sends deferred writes; with a lease, only those of that lease. Errors are reported. */
   async flush(fence?: Lease): Promise<void> {
     const { copy, onError } = this.#options;
@@ -167,7 +171,7 @@ export class ObjectWriter {
     }
     const { uid, version, metadata, spec } = base;
     const resourceVersion = String(version);
-    const content = isEmpty ? undefined : toContent(kind, { key, parts, spec });
+    const content = isEmpty ? undefined : toContent(kind, { key, parts, spec: spec ?? {} });
     if (content === undefined) {
       const outcome = await client.delete(name, { uid, resourceVersion }, isFenced);
       if (isEmpty || outcome === 'refused') return outcome;

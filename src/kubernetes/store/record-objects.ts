@@ -55,7 +55,8 @@ export function toContent(
   const entries = Object.entries(record);
   const own = asRecord(encodeValue(kind.spec, Object.fromEntries(entries.filter(isSpec))));
   const spec = existing ?? own;
-  if (Object.keys(spec).some((name) => own[name] === undefined)) return undefined;
+  const isOwner = kind.parts.some((part) => !part.statusField && parts[part.collection]);
+  if (isOwner && Object.keys(spec).some((name) => own[name] === undefined)) return undefined;
   const isChanged = ([name]: readonly [string, unknown]) => !isEqualJson(own[name], spec[name]);
   const status = Object.fromEntries(entries.filter((entry) => !isSpec(entry) || isChanged(entry)));
   return {
