@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kind of object each collection of the Store is kept in.
+import { isVmIntent } from '../../model/intent.ts';
 import type { CollectionName } from '../../ports/record-validators.ts';
+import type { RecordParts } from './record-objects.ts';
 import {
   addressLeaseSpec,
   machineSpec,
@@ -49,6 +51,8 @@ export interface ObjectKind {
   /** The status of an object that has none; such a status is not written at creation. */
   readonly initialStatus?: JsonRecord;
   readonly parts: readonly RecordPart[];
+  /** Whether the records need no object any more: then only this process remembers them. */
+  readonly isOver?: (parts: RecordParts) => boolean;
   readonly columns: readonly PrinterColumn[];
 }
 
@@ -151,6 +155,8 @@ const REQUEST: ObjectKind = {
   hasStatusSubresource: true,
   initialStatus: { state: 'open' },
   parts: [{ collection: 'intents', idField: 'id' }],
+  // The result of a decision about one VM is shown to the person who made it.
+  isOver: ({ intents }) => intents?.state === 'done' && !isVmIntent(intents),
   columns: [
     { name: 'Kind', type: 'string', path: '.spec.kind', description: 'What is requested.' },
     { name: 'Pool', type: 'string', path: '.spec.pool', description: 'Pool of the machines.' },
