@@ -34,7 +34,7 @@ function setUp() {
 
 function edit(sim: KubernetesSim, change: object): void {
   const metadata = { name: ID, namespace: 'pvescaler' };
-  sim.change(API, 'proxmoxmachines', { metadata, ...change } as never);
+  sim.change(API, 'proxmoxmachines', { metadata, ...change });
 }
 
 describe('a machine and its drain', () => {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kind of object each collection of the Store is kept in.
 import { isVmIntent } from '../../model/intent.ts';
-import type { CollectionName } from '../../ports/record-validators.ts';
-import type { RecordParts } from './record-objects.ts';
+import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import {
   addressLeaseSpec,
   machineSpec,
@@ -25,6 +24,9 @@ export interface PrinterColumn {
   readonly description: string;
   readonly isWide?: true;
 }
+
+/** The records of one object. */
+export type RecordParts = { readonly [N in CollectionName]?: RecordKinds[N] };
 
 /** A record of one collection inside an object. */
 export interface RecordPart {

@@ -239,15 +239,15 @@ export class KubernetesStore implements Store {
     const { signal } = this.#closing;
     if (this.#isFlushScheduled || signal.aborted) return;
     this.#isFlushScheduled = true;
-    this.#options.clock.sleep(DEFERRED_MS, { signal }).then(
-      async () => {
-        await this.#flush();
-        this.#isFlushScheduled = false;
-        // After an error, or deferred meanwhile.
-        if (this.#kinds.some(({ writer }) => writer.hasDeferred)) this.#scheduleFlush();
-      },
-      () => undefined,
-    );
+    void this.#flushLater(signal).catch(() => undefined);
+  }
+
+  async #flushLater(signal: AbortSignal): Promise<void> {
+    await this.#options.clock.sleep(DEFERRED_MS, { signal });
+    await this.#flush();
+    this.#isFlushScheduled = false;
+    // After an error, or deferred meanwhile.
+    if (this.#kinds.some(({ writer }) => writer.hasDeferred)) this.#scheduleFlush();
   }
 }
 

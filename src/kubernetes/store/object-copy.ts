@@ -5,10 +5,10 @@ import type { Lease } from '../../model/lease.ts';
 import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import type { ObjectMeta } from '../objects.ts';
 import type { Reflector } from '../watch/reflector.ts';
-import type { ObjectKind } from './kinds.ts';
+import type { ObjectKind, RecordParts } from './kinds.ts';
 import { objectName, recordKey } from './object-names.ts';
 import type { RecordCopy } from './record-copy.ts';
-import { fromObject, type RecordObject, type RecordParts } from './record-objects.ts';
+import { fromObject, type RecordObject } from './record-objects.ts';
 import { isEqualJson, type JsonRecord } from './schema.ts';
 
 /** An object of the API server at one resource version. */
@@ -192,11 +192,10 @@ export class ObjectCopy {
     const key = (object ?? before)?.key ?? name;
     const value = (object ?? this.#remembered.get(name))?.parts[collection];
     const isOther = isOtherObject(before, object);
-    const deferred = this.#deferred.get(name);
-    if (deferred?.has(collection) === true) {
-      if (!isOther && isEqualJson(before?.parts[collection], value)) return;
-      deferred.delete(collection);
-    }
+    const isSame = !isOther && isEqualJson(before?.parts[collection], value);
+    // A deferred write waits on, unless another process has changed the record.
+    if (isSame && this.#deferred.get(name)?.has(collection) === true) return;
+    this.#deferred.get(name)?.delete(collection);
     // A record of another object is another record, even if it is equal.
     if (isOther) this.#options.records.delete(collection, key);
     this.#show(collection, key, value);

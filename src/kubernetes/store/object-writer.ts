@@ -4,12 +4,12 @@ import type { Lease } from '../../model/lease.ts';
 import { Bug, Conflict, LostLeadership, PvescalerError } from '../../ports/errors.ts';
 import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import type { Versioned, WriteOptions } from '../../ports/store.ts';
-import { API_VERSION, type ObjectKind } from './kinds.ts';
+import { API_VERSION, type ObjectKind, type RecordParts } from './kinds.ts';
 import { mayHaveBeenSent, type ObjectClient, type WriteOutcome } from './object-client.ts';
 import { type ObjectCopy, readServerObject, type ServerObject } from './object-copy.ts';
 import { objectName } from './object-names.ts';
 import type { RecordCopy } from './record-copy.ts';
-import { type RecordParts, toContent, toObject } from './record-objects.ts';
+import { toContent, toObject } from './record-objects.ts';
 import { isEqualJson } from './schema.ts';
 
 /** An object that other clients change all the time, for example by annotations, is given up. */
