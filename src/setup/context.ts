@@ -10,7 +10,7 @@ import type { Log } from '../ports/log.ts';
 import type { Meters } from '../ports/meters.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
-import type { RequestFence } from '../ports/write-fence.ts';
+import type { RequestFence, WriteFence } from '../ports/write-fence.ts';
 
 export interface Files {
   /** Undefined when the file does not exist. Rejects with the system's error otherwise. */
@@ -57,11 +57,26 @@ export interface OpenedStore {
   readonly driverLock?: DriverLock | undefined;
 }
 
+export interface KubernetesStoreOptions {
+  readonly namespace: string;
+  /** For journal and leases; stays open. */
+  readonly local: Store;
+  /** Asked before each write of the driver. */
+  readonly fence?: WriteFence | undefined;
+  /** Receives errors of background work, which no caller awaits. */
+  readonly onBackgroundError?: ((error: PvescalerError) => void) | undefined;
+}
+
 export interface SetupAdapters {
   /** StoreUnusable/STORE_UNREADABLE when the database does not exist. */
   openStore(path: string): Promise<OpenedStore>;
   /** Creates the database when it does not exist. */
   openOrCreateStore(path: string): Promise<OpenedStore>;
+  /** Undefined outside a pod when no kubeconfig is configured or found. */
+  openKubernetesStore(
+    cluster: Config['cluster'],
+    options: KubernetesStoreOptions,
+  ): Promise<Store | undefined>;
   /** Reads the region's secrets; sends no request yet. */
   connectProxmox(
     region: RegionConfig,
