@@ -104,6 +104,7 @@ export const COMPOSITION_ROOTS: readonly string[] = [
   'src/main.ts',
   'src/connections.ts', // a part of main.ts
   'src/daemon.ts', // a part of main.ts
+  'src/kubernetes-connection.ts', // a part of main.ts and of grpc-worker.ts
   'src/grpc-worker.ts',
 ];
 

@@ -98,7 +98,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   'pvescaler state import': [
     'pvescaler state import state.json -c new.yaml',
-    'pvescaler state export --state old.db | pvescaler state import --state new.db',
+    'pvescaler state import state.json --state new.db -o json',
   ],
   'pvescaler sim proxmox': [
     'pvescaler sim proxmox --hosts 3 --speed 20 --tls',

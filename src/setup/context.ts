@@ -10,7 +10,7 @@ import type { Log } from '../ports/log.ts';
 import type { Meters } from '../ports/meters.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
-import type { RequestFence, WriteFence } from '../ports/write-fence.ts';
+import type { RequestFence } from '../ports/write-fence.ts';
 
 export interface Files {
   /** Undefined when the file does not exist. Rejects with the system's error otherwise. */
@@ -59,10 +59,10 @@ export interface OpenedStore {
 
 export interface KubernetesStoreOptions {
   readonly namespace: string;
-  /** For journal and leases; stays open. */
+  /** For journal and leases; closed with the store. */
   readonly local: Store;
   /** Asked before each write of the driver. */
-  readonly fence?: WriteFence | undefined;
+  readonly fence?: RequestFence | undefined;
   /** Receives errors of background work, which no caller awaits. */
   readonly onBackgroundError?: ((error: PvescalerError) => void) | undefined;
 }

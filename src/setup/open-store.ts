@@ -3,7 +3,7 @@
 import type { Config } from '../config/index.ts';
 import { InvalidConfig, type PvescalerError } from '../ports/errors.ts';
 import type { Store } from '../ports/store.ts';
-import type { WriteFence } from '../ports/write-fence.ts';
+import type { RequestFence } from '../ports/write-fence.ts';
 import type { OpenedStore, SetupAdapters } from './context.ts';
 
 /** The file is created for a driver, and where it has no records. */
@@ -20,11 +20,11 @@ export function openLocalStore(
 interface RecordsOptions {
   readonly local: Store;
   /** Asked before each write of the driver. */
-  readonly fence?: WriteFence | undefined;
+  readonly fence?: RequestFence | undefined;
   readonly onBackgroundError?: ((error: PvescalerError) => void) | undefined;
 }
 
-/** Closes only what it opens, not `local`. */
+/** Its `close` closes `local` too. */
 export async function openRecords(
   adapters: Pick<SetupAdapters, 'openKubernetesStore'>,
   { state, cluster }: Pick<Config, 'state' | 'cluster'>,
