@@ -18,6 +18,8 @@ export interface Right {
   readonly namespace?: string;
   /** Granted with the admission policy, which needs Kubernetes 1.30; without it the right would cover other objects. */
   readonly needsPolicy?: true;
+  /** Granted only for records in the cluster (`state.kubernetes`). */
+  readonly isForState?: true;
   readonly why: string;
 }
 
