@@ -237,10 +237,14 @@ describe.concurrent('three replicas with records in the cluster', () => {
       await begun;
       await plane.killApiServer();
       const stale = await findFollower(scenario);
-      await waitUntil('a replica is not ready', async () => {
-        const answer = await fetch(`${stale.health}/readyz`);
-        return answer.status === 503 && (await answer.text()).includes('current records');
-      });
+      await waitUntil(
+        'a replica is not ready',
+        async () => {
+          const answer = await fetch(`${stale.health}/readyz`);
+          return answer.status === 503 && (await answer.text()).includes('current records');
+        },
+        TAKEOVER_MS,
+      );
       await plane.startApiServer();
       await waitForNodes(scenario, 8);
       const more = site.waitForCreations(10);

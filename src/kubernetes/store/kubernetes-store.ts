@@ -39,6 +39,9 @@ import { storeIdentity } from './stored-identity.ts';
 /** How long a deferrable write may wait for another write to the same object. */
 export const DEFERRED_MS = 10_000;
 
+/** Without an error, a watch that is current may be silent for longer. */
+const MAX_FAILING_MS = 20_000;
+
 export interface KubernetesStoreOptions {
   /** Adds the credentials itself; closed with this store. */
   readonly transport: Transport;
@@ -129,7 +132,8 @@ export class KubernetesStore implements Store {
     const now = this.#options.clock.now();
     for (const { kind, reflector } of this.#kinds) {
       const { freshAt, lastError } = reflector;
-      if (freshAt !== undefined && isViewFresh({ freshAt }, now)) continue;
+      const isFailing = lastError !== undefined && now - (freshAt ?? 0) > MAX_FAILING_MS;
+      if (freshAt !== undefined && isViewFresh({ freshAt }, now) && !isFailing) continue;
       const since = freshAt === undefined ? 'yet' : `since ${new Date(freshAt).toISOString()}`;
       const why = lastError === undefined ? '' : `: ${lastError.message}`;
       return `${kind.plural} could not be read ${since}${why}`;
