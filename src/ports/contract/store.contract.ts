@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { aJournalEntry, aPoolState } from '../fakes/sample-records.ts';
 import type { Store } from '../store.ts';
 import { changesContract } from './store-changes.contract.ts';
+import { deferredContract } from './store-deferred.contract.ts';
 import {
   expectPresent,
   type OpenStore,
@@ -20,6 +21,7 @@ export function storeContract(name: string, open: OpenStore): void {
   describe(`Store contract: ${name}`, () => {
     recordsContract(open);
     sharingContract(open);
+    deferredContract(open);
     changesContract(open);
     leasesContract(open);
     journalContract(open);
