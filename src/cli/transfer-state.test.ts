@@ -181,12 +181,14 @@ describe('excludeDriver', () => {
 });
 
 describe('parseStateDocument', () => {
-  const change = (edit: (document: Record<string, never>) => void, isSigned = true) => {
-    const document = JSON.parse(FIRST_VERSION);
-    edit(document);
-    if (!isSigned) return JSON.stringify(document);
-    const { identity, records, journal, exportedAt } = document;
-    return formatStateDocument({ identity, records, journal }, Date.parse(exportedAt));
+  const withVersion = (schemaVersion: number) =>
+    JSON.stringify({ ...JSON.parse(FIRST_VERSION), schemaVersion });
+
+  const withInvalidMachine = () => {
+    const { identity, records, exportedAt } = JSON.parse(FIRST_VERSION);
+    const [id = ''] = Object.keys(records.machines);
+    records.machines[id].phase = 'flying';
+    return formatStateDocument({ identity, records }, Date.parse(exportedAt));
   };
 
   it.each([
@@ -200,18 +202,10 @@ describe('parseStateDocument', () => {
     ],
     [
       'an invalid record',
-      change(({ records }: any) => {
-        records.machines[Object.keys(records.machines)[0] as string].phase = 'flying';
-      }),
+      withInvalidMachine(),
       'document.records.machines.00000000-0000-4000-8000-000000000001.phase is not one of',
     ],
-    [
-      'schema version 0',
-      change((document: any) => {
-        document.schemaVersion = 0;
-      }, false),
-      'schema version 0 does not exist',
-    ],
+    ['schema version 0', withVersion(0), 'schema version 0 does not exist'],
   ])('refuses %s', (_what, text, problem) => {
     expect(() => parseStateDocument(text, 'a.json')).toThrow(
       `a.json cannot be imported: ${problem}`,
@@ -219,9 +213,7 @@ describe('parseStateDocument', () => {
   });
 
   it('refuses a newer schema version with what it reads', () => {
-    const text = change((document: any) => {
-      document.schemaVersion = 99;
-    }, false);
+    const text = withVersion(99);
     expect(() => parseStateDocument(text, 'a.json')).toThrow(
       `a.json has schema version 99; this version of pvescaler reads versions up to ${SCHEMA_VERSION}`,
     );

@@ -3,7 +3,7 @@
 import { formatCount } from '../model/format-text.ts';
 import type { Lease } from '../model/lease.ts';
 import { Bug, Conflict } from '../ports/errors.ts';
-import type { CollectionName, RecordKinds } from '../ports/record-validators.ts';
+import type { CollectionName } from '../ports/record-validators.ts';
 import type { Collection, Store, StoreChanges, Versioned } from '../ports/store.ts';
 import { canonicalJson, type StateDocument, type StateRecords } from './state-document.ts';
 
@@ -125,15 +125,16 @@ interface Missing {
   readonly fence: () => Promise<Lease>;
 }
 
-async function createMissing<K extends CollectionName>(
+async function createMissing(
   store: Store,
-  name: K,
+  name: CollectionName,
   { records, present, fence }: Missing,
 ): Promise<number> {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the collection of that name has records of that kind
-  const collection = store[name] as unknown as Collection<RecordKinds[K]>;
+  // The collection of that name has records of that kind.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
+  const collection = store[name] as unknown as Collection<unknown>;
   let created = 0;
-  for (const [key, value] of Object.entries<RecordKinds[K]>(records[name])) {
+  for (const [key, value] of Object.entries<unknown>(records[name])) {
     if (Object.hasOwn(present[name], key)) continue;
     await collection.create(key, value, { fence: await fence() });
     created += 1;

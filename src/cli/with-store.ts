@@ -18,7 +18,7 @@ export interface OpenState {
   /** The database's path, or the namespace of the objects. */
   readonly location: string;
   /** With the Lease of the driver, if processes on other machines use the same records. */
-  openCluster(): Promise<Cluster | undefined>;
+  readonly openCluster: () => Promise<Cluster | undefined>;
 }
 
 export function withStoreOptions(command: Command): Command {

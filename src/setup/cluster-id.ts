@@ -41,30 +41,48 @@ function stateOf({ state }: Config): KnownIds['state'] {
 
 /** Throws InvalidConfig when database, file, config and cluster do not belong together. */
 export async function resolveClusterId(
-  { files, random }: Pick<SetupContext, 'files' | 'random'>,
+  context: Pick<SetupContext, 'files' | 'random'>,
   config: Config,
   { store, cluster, isDriving }: IdentitySources,
 ): Promise<string> {
-  const path =
-    config.state.kubernetes === undefined ? `${config.state.path}.cluster-id` : undefined;
-  const file = path === undefined ? undefined : parseFile(await files.read(path));
-  const uid = await cluster?.uid();
-  const stored = await store.identity();
-  const state = stateOf(config);
-  const known = { state, path, file, stored, configured: config.cluster.id, uid };
+  const { files, random } = context;
+  const known = await readKnownIds(files, config, { store, cluster, isDriving });
   requireSameIds(known);
+  const candidate = knownId(known) ?? random.uuid();
   // Without the uid of the cluster no id may be stored there.
-  if (path === undefined && !isDriving) return stored.id ?? known.configured ?? random.uuid();
+  if (known.path === undefined && !isDriving) return candidate;
   if (isUnclear(known)) await requireNoMachines(store, known);
-  const id = stored.id ?? file?.id ?? known.configured ?? uid ?? random.uuid();
-  const kept = await store.identity({ id, ...(uid !== undefined && { clusterUid: uid }) });
+  const stored = await storeIds(store, candidate, known.uid);
   // Another process may have been first.
-  requireSameIds({ ...known, stored: kept });
-  const resolved = kept.id ?? id;
-  if (file === undefined && path !== undefined) {
-    await files.write(path, formatFile(resolved, kept.clusterUid), { overwrite: false });
-  }
-  return resolved;
+  requireSameIds({ ...known, stored });
+  if (known.file === undefined && known.path !== undefined)
+    await files.write(known.path, formatFile(stored.id, stored.clusterUid), { overwrite: false });
+  return stored.id;
+}
+
+function knownId({ stored, file, configured, uid }: KnownIds): string | undefined {
+  return stored.id ?? file?.id ?? configured ?? uid;
+}
+
+async function storeIds(store: Store, id: string, uid: string | undefined) {
+  return { id, ...(await store.identity({ id, ...(uid !== undefined && { clusterUid: uid }) })) };
+}
+
+async function readKnownIds(
+  files: SetupContext['files'],
+  config: Config,
+  { store, cluster }: IdentitySources,
+): Promise<KnownIds> {
+  const { path: database, kubernetes } = config.state;
+  const path = kubernetes === undefined ? `${database}.cluster-id` : undefined;
+  return {
+    state: stateOf(config),
+    path,
+    file: path === undefined ? undefined : parseFile(await files.read(path)),
+    stored: await store.identity(),
+    configured: config.cluster.id,
+    uid: await cluster?.uid(),
+  };
 }
 
 function parseFile(text: string | undefined): StoreIdentity | undefined {

@@ -21,8 +21,9 @@ import { countVmTasks, POOL, waitUntilReady } from './support/simulated-site.ts'
 const MINUTES = Number(process.env['E2E_FAULT_MINUTES'] ?? 0);
 const SEED = Number(process.env['E2E_SEED'] ?? 1);
 const MAX_MACHINES = 30;
-/** Watches of all replicas have received what was written before. */
+/** After it no replica answers with older records: it would know that they are stale. */
 const PROPAGATION_MS = 3_000;
+const MAX_STALENESS_MS = 25_000;
 
 interface Run extends ReplicaSet {
   readonly random: Random;
@@ -52,7 +53,7 @@ async function readTarget({ client }: Run): Promise<number> {
 
 /** A call that failed may have been accepted: its response was lost. */
 async function settle(run: Run, change: number): Promise<void> {
-  await sleep(PROPAGATION_MS);
+  await sleep(MAX_STALENESS_MS);
   const size = await readTarget(run);
   if (size === run.expected + change) apply(run, change);
   else if (size !== run.expected)

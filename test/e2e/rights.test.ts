@@ -245,7 +245,7 @@ function rightOf({ method, url }: Pick<TransportRequest, 'method' | 'url'>): str
     /\/namespaces\/([^/]+)\/([^/]+)(?:\/([^/]+))?(?:\/([^/]+))?$/.exec(pathname) ?? [];
   const verbs = { POST: 'create', PUT: 'update', DELETE: 'delete', PATCH: 'patch' } as const;
   const read = searchParams.has('watch') ? 'watch' : name === undefined ? 'list' : 'get';
-  const verb = method === 'GET' ? read : verbs[method as keyof typeof verbs];
+  const verb = method === 'GET' ? read : verbs[method];
   return `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`;
 }
 

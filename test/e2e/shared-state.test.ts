@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three replicas whose records are objects of the cluster: requests to any of them are carried out once, whatever happens to
 // the replicas and the API server meanwhile.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'vitest';
 import { RpcClient } from '../interop/client.ts';
-import { waitUntil } from './controlplane/index.ts';
+import { startControlPlane, waitUntil } from './controlplane/index.ts';
+import { accountKubeconfig, applyManifests, applyStateManifests } from './support/manifests.ts';
 import {
   findFollower,
   increaseSize,
@@ -17,7 +20,7 @@ import {
   waitForNodes,
   watchCalls,
 } from './support/replica-set.ts';
-import { countVmTasks, POOL, waitUntilReady } from './support/simulated-site.ts';
+import { countVmTasks, POOL, startSite, waitUntilReady } from './support/simulated-site.ts';
 import { IS_SAMPLE } from './support/standalone-site.ts';
 
 /** The autoscaler's default `--scan-interval`. */
@@ -118,3 +121,55 @@ describe.concurrent('three replicas with records in the cluster', () => {
     6 * TAKEOVER_MS,
   );
 });
+
+it(
+  'the records of a database move into the cluster and back, while no driver is active',
+  async (context) => {
+    const { expect, onTestFinished } = context;
+    const plane = await startControlPlane();
+    onTestFinished(() => plane.stop());
+    await applyManifests(plane);
+    await applyStateManifests(plane);
+    const kubeconfig = await accountKubeconfig(plane);
+    const site = await startSite({
+      plane,
+      distribution: 'kubeadm',
+      kubeconfig,
+      stores: 'separate',
+    });
+    onTestFinished(() => site.close());
+    const file = join(site.folder, 'state.json');
+    const first = await site.serve('a');
+    await waitUntilReady(first);
+    expect(await site.startCli('a', 'pool', 'scale', POOL, '--to', '2').ended).toMatchObject({
+      exitCode: 0,
+    });
+    expect(await site.startCli('a', 'state', 'export', file).ended).toMatchObject({ exitCode: 5 });
+    first.program.sendSignal('SIGTERM');
+    await first.program.waitForExit();
+    expect(await site.startCli('a', 'state', 'export', file).ended).toMatchObject({ exitCode: 0 });
+    site.stores = 'kubernetes';
+    const imported = await site.startCli('b', 'state', 'import', file).ended;
+    expect(imported).toMatchObject({ exitCode: 0, err: '' });
+    expect(imported.out).toContain('imported 2 machines');
+    const path = '/apis/pvescaler.dev/v1alpha1/namespaces/pvescaler/proxmoxmachines';
+    const { items } = await plane.api.callOrThrow<{ items: readonly object[] }>('GET', path);
+    expect(items).toHaveLength(2);
+    const second = await site.serve('b');
+    await waitUntilReady(second);
+    await waitUntil('it leads', () => second.isLeading(), TAKEOVER_MS);
+    expect(await site.startCli('c', 'pool', 'scale', POOL, '--to', '3').ended).toMatchObject({
+      exitCode: 0,
+    });
+    expect(countVmTasks(site)).toEqual({ created: 3, destroyed: 0 });
+    second.program.sendSignal('SIGTERM');
+    await second.program.waitForExit();
+    const back = join(site.folder, 'back.json');
+    expect(await site.startCli('c', 'state', 'export', back).ended).toMatchObject({ exitCode: 0 });
+    site.stores = 'separate';
+    expect((await site.startCli('d', 'state', 'import', back).ended).out).toContain('3 machines');
+    const { records } = JSON.parse(readFileSync(back, 'utf8'));
+    expect(Object.keys(records.machines)).toHaveLength(3);
+  },
+  2 * TAKEOVER_MS,
+);

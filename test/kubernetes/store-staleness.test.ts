@@ -33,3 +33,16 @@ it('says why its records are stale soon after watches fail, and no longer when t
   await seconds(clock, 60);
   expect(store.staleness()).toBeUndefined();
 });
+
+it('says that its records are stale after the process was paused, until they are read again', async () => {
+  const clock = new VirtualClock();
+  const bench = new StoreBench(clock);
+  onTestFinished(() => bench.cleanup());
+  const store = await bench.open();
+  await seconds(clock, 30);
+  expect(store.staleness()).toBeUndefined();
+  clock.setWallClock(clock.now() + 60_000);
+  expect(store.staleness()).toContain('were not read since this process was paused');
+  await seconds(clock, 60);
+  expect(store.staleness()).toBeUndefined();
+});

@@ -103,12 +103,12 @@ export function watchCalls({ client }: ReplicaSet) {
     let lastSuccessAt = systemClock.monotonic();
     while (!stop.signal.aborted) {
       for (const [rpc, request] of READS) {
-        await client.call(rpc, request, { deadlineMs: 5_000 }).then(
-          () => {
-            lastSuccessAt = systemClock.monotonic();
-          },
-          (error: Error) => errors.add(error.message),
+        const error = await client.call(rpc, request, { deadlineMs: 5_000 }).then(
+          () => undefined,
+          (failure: Error) => failure,
         );
+        if (error === undefined) lastSuccessAt = systemClock.monotonic();
+        else errors.add(error.message);
         longestMs = Math.max(longestMs, systemClock.monotonic() - lastSuccessAt);
       }
       await systemClock.sleep(250, { signal: stop.signal }).catch(() => undefined);

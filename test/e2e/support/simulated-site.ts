@@ -94,6 +94,8 @@ export interface WriteRequest {
 export interface SimulatedSite {
   readonly sim: ProxmoxSim;
   readonly folder: string;
+  /** Of processes that are started from now on. */
+  stores: NonNullable<SiteOptions['stores']>;
   /** All write requests to Proxmox, in order. */
   readonly writes: readonly WriteRequest[];
   /** The proxies in front of Proxmox, if enabled. */
@@ -169,6 +171,7 @@ class RunningSite implements SimulatedSite {
   readonly folder: string;
   readonly writes: WriteRequest[] = [];
   readonly proxies: FaultProxy[] = [];
+  stores: NonNullable<SiteOptions['stores']>;
   readonly #options: SiteOptions;
   readonly #closers: (() => Promise<void>)[] = [];
   readonly #listeners: (() => void)[] = [];
@@ -177,6 +180,7 @@ class RunningSite implements SimulatedSite {
     this.#options = options;
     this.folder = folder;
     this.sim = sim;
+    this.stores = options.stores ?? 'shared';
   }
 
   async serve(name: string): Promise<Replica> {
@@ -289,21 +293,29 @@ class RunningSite implements SimulatedSite {
     return { url: proxy.url, fingerprint };
   }
 
+  #stateOf(storeOf: string): string {
+    const store = this.stores === 'shared' ? 'state' : storeOf;
+    const kubernetes = this.stores === 'kubernetes' ? ', kubernetes: {}' : '';
+    return `{ path: ${this.folder}/state/${store}.db${kubernetes} }`;
+  }
+
+  #grpcOf(port: number): string {
+    if (this.#options.hasOwnGrpc !== true) return '';
+    return `grpc: { listen: "127.0.0.1:${port}", insecure: true }`;
+  }
+
   async #configFor({ name, storeOf, healthPort, grpcPort }: ConfigOptions): Promise<string> {
     const { url, fingerprint } = this.#options.proxmox ?? (await this.#endpoint(name));
     const path = join(this.folder, `${name}.yaml`);
     const { plane, kubeconfig = plane.kubeconfig, maxMachines = 10 } = this.#options;
     const { scan, config = '' } = this.#options;
-    const { stores = 'shared', hasOwnGrpc = false } = this.#options;
-    const store = stores === 'shared' ? 'state' : storeOf;
-    const kubernetes = stores === 'kubernetes' ? ', kubernetes: {}' : '';
     writeFileSync(
       path,
       `apiVersion: pvescaler.dev/v1alpha1
 mode: ${this.#options.mode ?? 'standalone'}
 cluster: { name: test, kubeconfig: ${kubeconfig} }
-state: { path: ${this.folder}/state/${store}.db${kubernetes} }
-${hasOwnGrpc ? `grpc: { listen: "127.0.0.1:${grpcPort}", insecure: true }` : ''}
+state: ${this.#stateOf(storeOf)}
+${this.#grpcOf(grpcPort)}
 http: { health: "127.0.0.1:${healthPort}" }
 intervals: { reconcile: 5s${scan === undefined ? '' : `, scan: ${scan}`} }
 proxmox:
