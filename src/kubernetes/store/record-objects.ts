@@ -6,11 +6,10 @@ import {
   type CollectionName,
   decodeRecord,
   RECORD_VALIDATORS,
-  type RecordKinds,
 } from '../../ports/record-validators.ts';
 import type { Validator } from '../../ports/validator.ts';
 import type { ApiObject, ObjectMeta } from '../objects.ts';
-import { API_VERSION, type ObjectKind, type RecordPart } from './kinds.ts';
+import { API_VERSION, type ObjectKind, type RecordPart, type RecordParts } from './kinds.ts';
 import { KEY_ANNOTATION, objectName, recordKey } from './object-names.ts';
 import { decodeValue, encodeValue, isEqualJson, isJsonRecord, type JsonRecord } from './schema.ts';
 
@@ -25,9 +24,6 @@ export interface RecordObject extends ApiObject {
   readonly spec?: JsonRecord;
   readonly status?: JsonRecord;
 }
-
-/** The records of one object. */
-export type RecordParts = { readonly [N in CollectionName]?: RecordKinds[N] };
 
 /** What is written of an object; its metadata only when it is created. */
 export interface ObjectContent {
@@ -55,7 +51,8 @@ export function toContent(
   const entries = Object.entries(record);
   const own = asRecord(encodeValue(kind.spec, Object.fromEntries(entries.filter(isSpec))));
   const spec = existing ?? own;
-  if (Object.keys(spec).some((name) => own[name] === undefined)) return undefined;
+  const isOwner = kind.parts.some((part) => !part.statusField && parts[part.collection]);
+  if (isOwner && Object.keys(spec).some((name) => own[name] === undefined)) return undefined;
   const isChanged = ([name]: readonly [string, unknown]) => !isEqualJson(own[name], spec[name]);
   const status = Object.fromEntries(entries.filter((entry) => !isSpec(entry) || isChanged(entry)));
   return {
