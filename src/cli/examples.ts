@@ -103,6 +103,14 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'pvescaler state journal --pool workers --limit 20',
     'pvescaler state journal --machine workers-3fa9c2d1 -o json',
   ],
+  'pvescaler state export': [
+    'pvescaler state export state.json',
+    'pvescaler state export --live --journal > backup.json',
+  ],
+  'pvescaler state import': [
+    'pvescaler state import state.json -c new.yaml',
+    'pvescaler state import state.json --state new.db -o json',
+  ],
   'pvescaler sim proxmox': [
     'pvescaler sim proxmox --hosts 3 --speed 20 --tls',
     'pvescaler sim proxmox --cluster cluster.yaml --listen 127.0.0.1:0 -o json',

@@ -29,6 +29,8 @@ import { addSelftest } from './selftest.ts';
 import { addServe } from './serve.ts';
 import { addSimKubernetes } from './sim-kubernetes.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
+import { addStateExport } from './state-export.ts';
+import { addStateImport } from './state-import.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
 import { addTemplate } from './template.ts';
@@ -69,9 +71,11 @@ export function buildProgram(host: ProgramHost): Command {
   addConfigInit(config, host);
   addConfigImport(config, host);
   addConfigSchema(config, host);
-  const state = program.command('state').description('inspect the state database');
+  const state = program.command('state').description('inspect, export and import the state');
   addStateShow(state, host);
   addStateJournal(state, host);
+  addStateExport(state, host);
+  addStateImport(state, host);
   const sim = program
     .command('sim')
     .description('run simulators, to try pvescaler without servers');

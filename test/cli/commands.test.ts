@@ -243,6 +243,7 @@ describe('every command that prints objects', () => {
       'template build',
       'template sync',
       'template delete',
+      'state import',
     ];
     expect([...Object.keys(readers), ...others, ...changing].toSorted()).toEqual(
       COMMANDS.filter(printsObjects)

@@ -228,7 +228,7 @@ class DriverTerm implements DriverLease {
     const { events } = this.#run;
     const renewing = this.#renew();
     try {
-      if (!(await this.#isElected())) return;
+      if (!(await this.#isElected()) || !(await this.#synchronize())) return;
       this.#options.driverRegistry?.begin(this);
       this.#options.forecast.beginTerm(this);
       events.onLeading?.(true);
@@ -263,6 +263,28 @@ class DriverTerm implements DriverLease {
         events.onHeartbeat?.();
       },
     });
+  }
+
+  /** What the driver before has written is in the records before the first pass; false when the term is over. */
+  async #synchronize(): Promise<boolean> {
+    const { store, clock } = this.#options;
+    const { ending, events } = this.#run;
+    const lost = this.#election === undefined ? [] : [this.#election.lost];
+    const signal = AbortSignal.any([ending, this.#lost.signal, ...lost]);
+    while (!signal.aborted) {
+      try {
+        await store.synchronize({ signal });
+        return true;
+      } catch (error) {
+        const failure = asPvescalerError(error);
+        if (failure instanceof Cancelled) return false;
+        if (failure.retry !== 'backoff') throw error;
+        events.onError?.(failure);
+        events.onHeartbeat?.();
+        await clock.sleep(AFTER_ERROR_MS, { signal }).catch(() => undefined);
+      }
+    }
+    return false;
   }
 
   /** A lease that cannot be renewed is lost when it expires, whatever the reason. */
