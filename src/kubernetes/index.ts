@@ -10,6 +10,7 @@ import { AuthenticatedTransport } from './connection/authenticated-transport.ts'
 import type { ConnectionSource, OpenTransport } from './connection/connection.ts';
 import type { RunProgram } from './connection/exec-plugin.ts';
 import { createClusterInspector } from './inspector.ts';
+import { KubernetesPoolObjects, type PoolObjectsOptions } from './pools/pool-objects.ts';
 import { SecretReader } from './secret-reader.ts';
 
 export { MANAGED_BY_LABEL } from './bootstrap-tokens.ts';
@@ -56,6 +57,24 @@ export async function openClusterInspector(
   const requestTimeoutMs = DEFAULT_REQUEST_TIMEOUT_MS;
   const api = new ApiClient({ transport, server, clock, requestTimeoutMs });
   return createClusterInspector({ api, server, caPem, namespace, close: () => transport.close() });
+}
+
+interface OpenPoolObjectsOptions
+  extends Omit<PoolObjectsOptions, 'api' | 'close'>,
+    Pick<OpenClusterOptions, 'source' | 'openTransport' | 'runProgram'> {}
+
+/** Reads the connection settings and starts the watch; resolves before the API server has responded. */
+export async function openPoolObjects(
+  options: OpenPoolObjectsOptions,
+): Promise<KubernetesPoolObjects> {
+  const { loadConnection } = await import('./connection/load-connection.ts');
+  const { source, openTransport, runProgram = refuseToRun, clock, ...rest } = options;
+  const connection = await loadConnection(source, { clock, runProgram });
+  const transport = new AuthenticatedTransport(connection, openTransport);
+  const { server } = connection;
+  const requestTimeoutMs = DEFAULT_REQUEST_TIMEOUT_MS;
+  const api = new ApiClient({ transport, server, clock, requestTimeoutMs });
+  return new KubernetesPoolObjects({ ...rest, api, clock, close: () => transport.close() });
 }
 
 interface SecretReaderOptions

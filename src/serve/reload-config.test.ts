@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { LoadedConfig } from '../config/index.ts';
+import type { LoadedConfig, PoolEntry } from '../config/index.ts';
 import { loadText, VALID } from '../config/testing/load-text.ts';
 import { InvalidConfig, StoreUnusable } from '../ports/errors.ts';
 import { MemoryCluster } from '../ports/fakes/memory-cluster.ts';
@@ -37,12 +37,15 @@ function aReloader() {
   const log: Log = { debug: write, info: write, warn: write, error: write, with: () => log };
   const limitations = new Map<string, string | undefined>();
   const applied: string[] = [];
-  const parts: { current: LoadedConfig; failure: Error | undefined } = {
-    current: loaded(VALID),
-    failure: undefined,
-  };
+  const parts: {
+    current: LoadedConfig;
+    failure: Error | undefined;
+    pools: readonly PoolEntry[];
+  } = { current: loaded(VALID), failure: undefined, pools: [] };
   const reloader = new ConfigReloader({
-    source: { path: 'c.yaml', load: (content) => Promise.resolve(loadText(content)) },
+    source: { path: 'c.yaml' },
+    load: (content) => Promise.resolve(loadText(content, { pools: parts.pools })),
+    text: VALID,
     current: () => parts.current,
     findRestartKeys: ({ config }) =>
       config.pools.filter(({ name }) => name === 'joining').map(() => 'pools.joining.join'),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process, any mode. The health server starts first, so that probes report why the process is not ready.
 import { describePlannedKey, type LoadedConfig } from '../config/index.ts';
-import { type CheckDrain, MinimumDelay } from '../fleet/index.ts';
+import { type CheckDrain, type DriverEvents, MinimumDelay } from '../fleet/index.ts';
 import {
   asPvescalerError,
   Cancelled,
@@ -17,6 +17,7 @@ import type { Daemon } from './daemon.ts';
 import { Dashboard } from './dashboard.ts';
 import type { RunningFrontEnd } from './front-end.ts';
 import { setGauges } from './gauges.ts';
+import { openPools } from './open-pools.ts';
 import { expectReads, waitForSync } from './wait-for-sync.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -55,6 +56,7 @@ export async function serve(
     context,
     loaded,
     source,
+    text,
     watcher,
     telemetry,
     watchdog,
@@ -63,6 +65,7 @@ export async function serve(
     frontEnd: undefined,
     checkDrain: undefined,
     reloader: undefined,
+    pools: undefined,
   };
   try {
     await runDaemon(daemon);
@@ -177,19 +180,24 @@ async function runOpenFleet(daemon: Daemon, open: OpenFleet): Promise<void> {
   warnAboutMissingAccess(daemon, open);
   const stop = new AbortController();
   const syncing = waitForSync(open, { clock, watchdog, signal: stop.signal });
-  let watching: Promise<void> | undefined;
+  let watching: Promise<unknown> | undefined;
   let frontEnd: RunningFrontEnd | undefined;
+  daemon.reloader = createReloader(daemon, open);
   try {
+    daemon.pools = await openPools(daemon, open);
+    if (context.signal.aborted) return;
     frontEnd = await startFrontEnd(daemon, open);
     daemon.frontEnd = frontEnd;
     watchdog.frontEndWaitsFor = () => frontEnd?.waitingFor() ?? [];
-    daemon.reloader = createReloader(daemon, open);
-    watching = daemon.watcher.run(stop.signal);
+    const watchers = [daemon.watcher, daemon.pools?.watcher];
+    watching = Promise.all(watchers.map((watcher) => watcher?.run(stop.signal)));
     await driveUntilStopped(daemon, open, frontEnd?.failed);
   } finally {
     daemon.frontEnd = undefined;
     stop.abort();
     await Promise.all([syncing, watching, frontEnd?.close()]);
+    await daemon.pools?.objects.close();
+    daemon.pools = undefined;
   }
 }
 
@@ -207,8 +215,9 @@ async function checkDrain(
 
 async function startFrontEnd(
   daemon: Daemon,
-  { config, fleet, store, cluster }: OpenFleet,
+  { fleet, store, cluster }: OpenFleet,
 ): Promise<RunningFrontEnd | undefined> {
+  const { config } = daemon.loaded;
   const { clock, random, signal, adapters } = daemon.context;
   const { log, meters } = daemon.telemetry;
   const frontEnd = await adapters.startFrontEnd({
@@ -256,10 +265,11 @@ async function driveUntilStopped(
 
 /** The first signal lets the current pass finish within SHUTDOWN_GRACE_MS; `stop` interrupts it. */
 async function driveFleet(
-  { context, telemetry, watchdog, minimumDelay }: Daemon,
+  daemon: Daemon,
   { fleet }: OpenFleet,
   stop: AbortController,
 ): Promise<void> {
+  const { context, telemetry, watchdog, minimumDelay } = daemon;
   const { clock, signal: finish } = context;
   const finished = new AbortController();
   const onFinish = () => {
@@ -275,7 +285,13 @@ async function driveFleet(
   if (finish.aborted) return;
   finish.addEventListener('abort', onFinish, { once: true });
   try {
-    const { events } = watchdog;
+    const events: DriverEvents = {
+      ...watchdog.events,
+      onPass: (report) => {
+        watchdog.events.onPass?.(report);
+        daemon.pools?.watcher.recordPass(report);
+      },
+    };
     await fleet.runDriver({ signal: stop.signal, finish, events, minimumDelay });
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;

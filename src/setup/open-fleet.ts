@@ -169,7 +169,9 @@ async function connectCluster(
 
 /** A kubeconfig that is only found by default does not count: no pool may join its cluster. */
 export function needsCluster({ cluster, pools }: Config): boolean {
-  return cluster.kubeconfigPath !== undefined || pools.some(({ joins }) => joins);
+  return (
+    cluster.kubeconfigPath !== undefined || cluster.poolObjects || pools.some(({ joins }) => joins)
+  );
 }
 
 /**
