@@ -43,7 +43,13 @@ const SPEC_RULES = [
   },
 ];
 
-const LIMIT_RULES = [{ rule: 'self.min <= self.max', message: 'min is more than max' }];
+const LIMIT_RULES = [
+  // The default of `limits` is judged before it has defaults of its own.
+  {
+    rule: '!has(self.min) || !has(self.max) || self.min <= self.max',
+    message: 'min is more than max',
+  },
+];
 
 /** Of `spec` of a ProxmoxPool. */
 export function poolSpecSchema(): OpenApiSchema {

@@ -16,9 +16,12 @@ const PLURALS: Readonly<Record<string, string>> = {
   ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
 };
 
-export async function applyManifests(plane: ControlPlane): Promise<void> {
-  for (const file of ['rbac.yaml', 'admission-policy.yaml']) {
-    const text = readFileSync(join(root, 'deploy/manifests', file), 'utf8');
+export async function applyManifests(
+  plane: ControlPlane,
+  files = ['manifests/rbac.yaml', 'manifests/admission-policy.yaml'],
+): Promise<void> {
+  for (const file of files) {
+    const text = readFileSync(join(root, 'deploy', file), 'utf8');
     for (const document of parseAllDocuments(text)) {
       const manifest = document.toJS() as Manifest;
       const { apiVersion, kind, metadata } = manifest;

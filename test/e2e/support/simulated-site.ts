@@ -54,6 +54,8 @@ export interface SiteOptions {
   readonly simulator?: Pick<SimOptions, 'speed' | 'createGuest'>;
   /** `intervals.scan` of the config; absent = the default. */
   readonly scan?: string;
+  /** `cluster.poolObjects` of the config. */
+  readonly poolObjects?: boolean;
   /** YAML lines added to the config. */
   readonly config?: string;
   /** Whether the connections to Proxmox go through fault proxies. */
@@ -286,13 +288,13 @@ class RunningSite implements SimulatedSite {
     const { url, fingerprint } = this.#options.proxmox ?? (await this.#endpoint(name));
     const path = join(this.folder, `${name}.yaml`);
     const { plane, kubeconfig = plane.kubeconfig, maxMachines = 10 } = this.#options;
-    const { scan, config = '' } = this.#options;
+    const { scan, config = '', poolObjects = false } = this.#options;
     const store = this.#options.stores === 'separate' ? storeOf : 'state';
     writeFileSync(
       path,
       `apiVersion: pvescaler.dev/v1alpha1
 mode: ${this.#options.mode ?? 'standalone'}
-cluster: { name: test, kubeconfig: ${kubeconfig} }
+cluster: { name: test, kubeconfig: ${kubeconfig}${poolObjects ? ', poolObjects: true' : ''} }
 state: { path: ${this.folder}/state/${store}.db }
 http: { health: "127.0.0.1:${healthPort}" }
 intervals: { reconcile: 5s${scan === undefined ? '' : `, scan: ${scan}`} }
