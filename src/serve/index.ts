@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon: opens the fleet, drives it, and serves health, metrics and the front end of the configured mode.
 export type { ConfigSource } from './config-watcher.ts';
+export { PoolDefinitions } from './pool-definitions.ts';
 export type {
   DashboardServerOptions,
   HealthServerOptions,

@@ -229,6 +229,7 @@ describe('a pool object', () => {
     expect(await kubectl('describe', 'pvp', 'web')).toMatch(
       /Type: +Paused[^]*Selector: +autoscaler.proxmox\/group=web/,
     );
+    expect((await site.runCli('pools')).out).toMatch(/^web +2 +2 +0 +0 +2-2$/m);
     const selector = await kubectl('get', 'pvp', 'web', '-o', 'jsonpath={.status.selector}');
     expect(
       (await kubectl('get', 'nodes', '-l', selector, '-o', 'name')).trim().split('\n'),
