@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { renderConfigReference, renderJsonSchema } from '../src/config/index.ts';
 import { renderCliReference } from './cli-reference.ts';
+import { definitionFiles } from './definition-files.ts';
 import { renderErrorReference } from './error-reference.ts';
 import {
   renderAdmissionManifest,
@@ -46,6 +47,7 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     },
     { path: 'docs/reference/metrics.md', text: renderMetricsReference() },
     { path: 'docs/reference/cli.md', text: await renderCliReference() },
+    ...definitionFiles(),
     ...(await generateProtobufFiles(root)),
   ];
 }

@@ -19,6 +19,8 @@ interface ApiRequest {
   readonly operation: string;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number;
+  /** See `TransportRequest`. */
+  readonly maySend?: TransportRequest['maySend'];
 }
 
 export type ApiResult<T> =
@@ -86,7 +88,13 @@ export class ApiClient {
   ): Promise<TransportResponse> {
     const query = new URLSearchParams(request.query).toString();
     const url = `${this.#server}${request.path}${query === '' ? '' : `?${query}`}`;
-    const common = { method: request.method ?? 'GET', url, ...limits } as const;
+    const { maySend } = request;
+    const common = {
+      method: request.method ?? 'GET',
+      url,
+      ...limits,
+      ...(maySend && { maySend }),
+    } as const;
     if (request.body === undefined) {
       return this.#options.transport.request({
         ...common,

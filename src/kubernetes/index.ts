@@ -22,6 +22,9 @@ export type { ConnectionSource, ConnectionTls, OpenTransport } from './connectio
 export { findConnectionSource } from './connection/find-source.ts';
 export { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
 export type { SecretReader } from './secret-reader.ts';
+export { RESOURCE_DEFINITIONS } from './store/definitions.ts';
+export { KubernetesStore } from './store/kubernetes-store.ts';
+export { openKubernetesStore } from './store/open-store.ts';
 
 interface OpenClusterOptions
   extends Omit<KubernetesClusterOptions, 'transport' | 'server' | 'caPem'> {

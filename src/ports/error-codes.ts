@@ -4,6 +4,7 @@
 //   never      the same call fails again until an operator acts or the request is corrected
 //   backoff    a transient failure: retry with exponential back-off
 //   on-change  retry after something has changed (capacity, rights, config)
+/* oxlint-disable max-lines -- a table */
 
 export type RetryKind = 'never' | 'backoff' | 'on-change';
 
@@ -113,6 +114,11 @@ export const ERROR_CODES = {
     class: 'Conflict',
     retry: 'backoff',
     hint: 'Read the record again and repeat the change: another process changed it meanwhile.',
+  }),
+  RECORD_INVALID: code({
+    class: 'Conflict',
+    retry: 'on-change',
+    hint: 'Correct or delete the object named in the message: it was edited, and its record cannot be read.',
   }),
   VM_ID_TAKEN: code({
     class: 'Conflict',
@@ -375,6 +381,11 @@ export const ERROR_CODES = {
     class: 'StoreUnusable',
     retry: 'never',
     hint: 'Move the database aside, together with its -wal and -shm files, and start again: running machines are adopted from Proxmox.',
+  }),
+  STORE_NOT_INSTALLED: code({
+    class: 'StoreUnusable',
+    retry: 'on-change',
+    hint: 'Install the CustomResourceDefinitions of this version: kubectl apply -f deploy/crds',
   }),
   STORE_FULL: code({
     class: 'StoreUnusable',

@@ -7,7 +7,10 @@ import type { Machine } from '../model/machine.ts';
 import type { PoolState } from '../model/pool.ts';
 import type { Journal } from './journal.ts';
 
-/** A value with the revision that it was read at; a later write names it for compare-and-set. */
+/**
+ * A value with the revision that it was read at; a later write names it for compare-and-set. Only the process that read
+ * it can use it.
+ */
 export interface Versioned<T> {
   readonly key: string;
   readonly value: T;
@@ -21,6 +24,12 @@ export interface WriteOptions {
    * renewal is valid too. The driver always passes it.
    */
   readonly fence?: Lease;
+  /**
+   * A crash may lose the write; the record is then as before it. This process sees it at once. A store for which each
+   * write is expensive combines it with the next write to the same record, or writes it within seconds. Only `replace`
+   * and `remove` are ever deferred.
+   */
+  readonly isDeferrable?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -29,14 +38,16 @@ export interface ReadOptions {
 }
 
 /**
- * Records of one kind. Each write is atomic, durable when it resolves (also against power loss), visible to other
- * processes from then on, and a compare-and-set: no write overwrites another unseen.
+ * Records of one kind. Each write is atomic, durable when it resolves (also against power loss; `isDeferrable` is the
+ * exception), and a compare-and-set: no write overwrites another unseen. A process sees its own writes at once, and
+ * those of other processes soon, at the latest after `synchronize`.
  *
  * There are no transactions over several records, because not every store supports them: callers order their writes so
  * that they can recover from a crash between any two.
  *
  * A write that rejects with Conflict, NotFound, LostLeadership or Cancelled changed nothing. A write that rejects with
- * StoreUnusable changed nothing either, unless the disk reported wrongly; read again before repeating it. A value that
+ * StoreUnusable changed nothing either, unless the disk reported wrongly; read again before repeating it. One that rejects
+ * with Unreachable or TimedOut may still take effect; repeating it is safe, because it is a compare-and-set. A value that
  * does not match its type is refused as a Bug, because it could not be read again.
  *
  * Values are copied on write and frozen on read: only a write changes a record.
@@ -120,8 +131,15 @@ export interface Store {
   readonly leases: StoreLeases;
   readonly journal: Journal;
   /**
+   * Resolves when this process has seen every write that was complete before the call. A driver calls it before it
+   * decides anything; opening a store includes it.
+   */
+  synchronize(options?: ReadOptions): Promise<void>;
+  /** Why writes of other processes may be missing for longer than usual; undefined: they are not. Absent: never. */
+  staleness?(): string | undefined;
+  /**
    * A number that changes with every write to a collection by any process, but not with leases or the journal. While it
-   * is equal, lists return the same records. Cheap enough to poll.
+   * is equal, lists return the same records. Cheap enough to poll. Numbers of different processes cannot be compared.
    */
   revision(options?: ReadOptions): Promise<number>;
   /**

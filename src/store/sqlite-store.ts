@@ -56,6 +56,11 @@ export class SqliteStore implements Store {
     );
   }
 
+  /** Every connection reads what is committed. */
+  synchronize({ signal }: ReadOptions = {}): Promise<void> {
+    return this.#connection.read(signal, () => undefined);
+  }
+
   revision(options: ReadOptions = {}): Promise<number> {
     return this.#connection.read(options.signal, () => this.#readRevision());
   }

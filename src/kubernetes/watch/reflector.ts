@@ -94,6 +94,11 @@ export class Reflector<T> {
     return this.#freshAt;
   }
 
+  /** Everything up to this resource version is in the cache; zero before the first list. */
+  get version(): number {
+    return Number(this.#resourceVersion);
+  }
+
   get lastError(): PvescalerError | undefined {
     return this.#lastError;
   }

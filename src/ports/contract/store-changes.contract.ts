@@ -33,11 +33,16 @@ export function changesContract(open: OpenStore): void {
       'contain what other processes wrote and removed since the revision',
       withStore(open, async ({ store, reopen }) => {
         const other = await reopen();
-        const a = await store.pools.create('a', aPoolState());
+        await store.pools.create('a', aPoolState());
         await store.pools.create('b', aPoolState());
         const since = await store.revision();
-        const changed = await other.pools.replace(a, aPoolState({ pool: 'x' }));
+        await other.synchronize();
+        const a = expectPresent(await other.pools.get('a'));
+        await other.pools.replace(a, aPoolState({ pool: 'x' }));
         await other.pools.remove(expectPresent(await other.pools.get('b')));
+        await store.synchronize();
+        const changed = expectPresent(await store.pools.get('a'));
+        expect(changed.value.pool).toBe('x');
         expect(await store.changes(since)).toEqual({
           ...NO_CHANGES,
           revision: await store.revision(),

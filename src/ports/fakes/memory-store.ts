@@ -18,6 +18,7 @@ import {
 
 import type {
   Collection,
+  ReadOptions,
   Store,
   StoreChanges,
   StoreIdentity,
@@ -95,6 +96,11 @@ export class MemoryStore implements Store {
    */
   crashAfterWrites(n: number): void {
     this.#writesLeft = n;
+  }
+
+  /** Every process reads the same state. */
+  synchronize({ signal }: ReadOptions = {}): Promise<void> {
+    return this.#run({ access: 'read', signal }, () => ({ result: undefined }));
   }
 
   revision(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<number> {

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of one kind as this process knows them: what the watch has delivered, this process's own writes that the
+// watch has not delivered yet, and deferred writes that have not been sent yet.
+import type { Lease } from '../../model/lease.ts';
+import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
+import type { ObjectMeta } from '../objects.ts';
+import type { Reflector } from '../watch/reflector.ts';
+import type { ObjectKind } from './kinds.ts';
+import { objectName, recordKey } from './object-names.ts';
+import type { RecordCopy } from './record-copy.ts';
+import { fromObject, type RecordObject, type RecordParts } from './record-objects.ts';
+import { isEqualJson, type JsonRecord } from './schema.ts';
+
+/** An object of the API server at one resource version. */
+export interface ServerObject {
+  readonly key: string;
+  readonly uid: string;
+  readonly version: number;
+  /** What a replacement must repeat; empty where only the status is ever replaced. */
+  readonly metadata: ObjectMeta;
+  readonly spec: JsonRecord | undefined;
+  readonly parts: RecordParts;
+  /** Why its records cannot be read. */
+  readonly problem?: string;
+}
+
+export function readServerObject(kind: ObjectKind, object: RecordObject): ServerObject {
+  const { metadata, spec } = object;
+  const { name = '', uid = '', resourceVersion = '', managedFields: _, ...kept } = metadata;
+  const key = recordKey(metadata);
+  const parsed = fromObject(kind, object);
+  const problem = objectName(key) === name ? parsed : { ok: false, problem: KEY_PROBLEM };
+  return {
+    key,
+    uid,
+    version: Number(resourceVersion),
+    metadata: kind.hasStatusSubresource ? {} : kept,
+    spec,
+    parts: parsed.ok ? parsed.value : {},
+    ...('problem' in problem && { problem: problem.problem }),
+  };
+}
+
+const KEY_PROBLEM = 'its name does not belong to its key';
+
+interface OwnWrite {
+  readonly uid: string;
+  readonly version: number;
+  /** Undefined: this process deleted it. */
+  readonly object: ServerObject | undefined;
+}
+
+interface DeferredWrite {
+  /** Undefined: the record is removed. */
+  readonly value: RecordKinds[CollectionName] | undefined;
+  readonly fence: Lease | undefined;
+}
+
+interface ObjectCopyOptions {
+  readonly kind: ObjectKind;
+  readonly namespace: string;
+  readonly records: RecordCopy;
+  readonly reflector: () => Reflector<ServerObject>;
+}
+
+export class ObjectCopy {
+  readonly #options: ObjectCopyOptions;
+  readonly #objects = new Map<string, ServerObject>();
+  readonly #own = new Map<string, OwnWrite>();
+  readonly #deferred = new Map<string, Map<CollectionName, DeferredWrite>>();
+
+  constructor(options: ObjectCopyOptions) {
+    this.#options = options;
+  }
+
+  get(name: string): ServerObject | undefined {
+    return this.#objects.get(name);
+  }
+
+  /** The records of the object as this process sees them. */
+  visibleParts(name: string): RecordParts {
+    const parts: Partial<Record<CollectionName, unknown>> = { ...this.#objects.get(name)?.parts };
+    for (const [collection, { value }] of this.#deferred.get(name) ?? []) parts[collection] = value;
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value is a record of its collection
+    return parts as RecordParts;
+  }
+
+  /** The watch has delivered changes of these objects, or a list has ended. */
+  reflect(names: readonly string[]): void {
+    for (const name of new Set([...names, ...this.#own.keys()])) this.#settle(name);
+  }
+
+  /** The API server has confirmed a write of this process, or returned the object. */
+  confirm(name: string, object: ServerObject): void {
+    const { uid, version } = object;
+    this.#own.set(name, { uid, version, object });
+    this.#settle(name);
+  }
+
+  /** The object does not exist any more. */
+  confirmAbsent(name: string): void {
+    const known = this.#objects.get(name);
+    if (known === undefined) return;
+    this.#own.set(name, { uid: known.uid, version: known.version, object: undefined });
+    this.#settle(name);
+  }
+
+  defer(name: string, collection: CollectionName, write: DeferredWrite): void {
+    const writes = this.#deferred.get(name) ?? new Map<CollectionName, DeferredWrite>();
+    this.#deferred.set(name, writes.set(collection, write));
+  }
+
+  /** Names of the objects with deferred writes. */
+  get deferredNames(): readonly string[] {
+    return [...this.#deferred.keys()];
+  }
+
+  deferredFence(name: string): Lease | undefined {
+    const writes = [...(this.#deferred.get(name)?.values() ?? [])];
+    return writes.find(({ fence }) => fence !== undefined)?.fence;
+  }
+
+  /** They were sent with the object. */
+  clearDeferred(name: string): void {
+    this.#deferred.delete(name);
+  }
+
+  /** They must not be sent: the records are again what the API server has. */
+  revertDeferred(name: string): void {
+    const collections = [...(this.#deferred.get(name)?.keys() ?? [])];
+    this.#deferred.delete(name);
+    const object = this.#objects.get(name);
+    for (const collection of collections) {
+      if (object !== undefined) this.#show(collection, object.key, object.parts[collection]);
+    }
+  }
+
+  #settle(name: string): void {
+    const { namespace, reflector } = this.#options;
+    const reflected = reflector().get(`${namespace}/${name}`);
+    const own = this.#own.get(name);
+    if (own !== undefined) {
+      const seen = Math.max(reflector().version, reflected?.version ?? 0);
+      const isStillListed = own.object === undefined && reflected?.uid === own.uid;
+      if (seen < own.version || isStillListed) return this.#apply(name, own.object);
+      this.#own.delete(name);
+    }
+    this.#apply(name, reflected);
+  }
+
+  #apply(name: string, next: ServerObject | undefined): void {
+    const before = this.#objects.get(name);
+    const object = next?.problem === undefined ? next : withLastRecords(next, before);
+    if (object === before) return;
+    if (object === undefined) this.#objects.delete(name);
+    else this.#objects.set(name, object);
+    for (const { collection } of this.#options.kind.parts) {
+      this.#applyPart(name, collection, { before, object });
+    }
+    if (this.#deferred.get(name)?.size === 0) this.#deferred.delete(name);
+  }
+
+  #applyPart(name: string, collection: CollectionName, { before, object }: ObjectChange): void {
+    const key = (object ?? before)?.key ?? name;
+    const value = object?.parts[collection];
+    const isOther = isOtherObject(before, object);
+    const deferred = this.#deferred.get(name);
+    if (deferred?.has(collection) === true) {
+      if (!isOther && isEqualJson(before?.parts[collection], value)) return;
+      deferred.delete(collection);
+    }
+    // A record of another object is another record, even if it is equal.
+    if (isOther) this.#options.records.delete(collection, key);
+    this.#show(collection, key, value);
+  }
+
+  #show(
+    collection: CollectionName,
+    key: string,
+    value: RecordKinds[CollectionName] | undefined,
+  ): void {
+    const { records } = this.#options;
+    if (value === undefined) records.delete(collection, key);
+    else if (!isEqualJson(records.get(collection, key)?.value, value))
+      records.set(collection, key, value);
+  }
+}
+
+function isOtherObject(one: ServerObject | undefined, two: ServerObject | undefined): boolean {
+  return one !== undefined && two !== undefined && one.uid !== two.uid;
+}
+
+interface ObjectChange {
+  readonly before: ServerObject | undefined;
+  readonly object: ServerObject | undefined;
+}
+
+/** The last valid records of an object that has become invalid stay in effect. */
+function withLastRecords(object: ServerObject, before: ServerObject | undefined): ServerObject {
+  return before?.uid === object.uid ? { ...object, parts: before.parts } : object;
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes records to their objects: one write per object at a time, each a compare-and-set on the resource version.
+import type { Lease } from '../../model/lease.ts';
+import { Bug, Conflict, LostLeadership, PvescalerError } from '../../ports/errors.ts';
+import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
+import type { Versioned, WriteOptions } from '../../ports/store.ts';
+import { API_VERSION, type ObjectKind } from './kinds.ts';
+import { mayHaveBeenSent, type ObjectClient, type WriteOutcome } from './object-client.ts';
+import { type ObjectCopy, readServerObject, type ServerObject } from './object-copy.ts';
+import { objectName } from './object-names.ts';
+import type { RecordCopy } from './record-copy.ts';
+import { type RecordParts, toContent, toObject } from './record-objects.ts';
+import { isEqualJson } from './schema.ts';
+
+/** An object that other clients change all the time, for example by annotations, is given up. */
+const MAX_ATTEMPTS = 8;
+
+export interface RecordWrite<N extends CollectionName> extends WriteOptions {
+  readonly collection: N;
+  readonly key: string;
+  /** Undefined: the record is removed. */
+  readonly value: RecordKinds[N] | undefined;
+  /** Throws when the record is not as the caller expects it. Called again after each refused attempt. */
+  readonly check: (current: Versioned<RecordKinds[N]> | undefined) => void;
+}
+
+interface ObjectWriterOptions {
+  readonly kind: ObjectKind;
+  readonly client: ObjectClient;
+  readonly copy: ObjectCopy;
+  readonly records: RecordCopy;
+  readonly assertHeld: (fence: Lease) => Promise<void>;
+  readonly onDeferred: () => void;
+  readonly onError: (error: PvescalerError) => void;
+}
+
+export class ObjectWriter {
+  readonly #options: ObjectWriterOptions;
+  readonly #queues = new Map<string, Promise<unknown>>();
+  /** Creations whose result is not known. */
+  readonly #unsure = new Map<string, RecordParts>();
+
+  constructor(options: ObjectWriterOptions) {
+    this.#options = options;
+  }
+
+  write<N extends CollectionName>(
+    write: RecordWrite<N>,
+  ): Promise<Versioned<RecordKinds[N]> | undefined> {
+    const name = objectName(write.key);
+    return this.#inTurn(name, async () => {
+      const { records, assertHeld } = this.#options;
+      const { collection, key, fence, check } = write;
+      if (fence !== undefined) await assertHeld(fence);
+      const before = records.get(collection, key);
+      check(before);
+      if (write.isDeferrable === true) this.#defer(name, write);
+      else await this.#writeNow(name, write);
+      const after = records.get(collection, key);
+      // An equal value is a write too.
+      if (write.value !== undefined && after !== undefined && after.revision === before?.revision) {
+        records.set(collection, key, after.value);
+      }
+      return records.get(collection, key);
+    });
+  }
+
+  get hasDeferred(): boolean {
+    return this.#options.copy.deferredNames.length > 0;
+  }
+
+  /** Sends deferred writes; with a lease, only those of that lease. Errors are reported. */
+  async flush(fence?: Lease): Promise<void> {
+    const { copy, onError } = this.#options;
+    const isDue = (name: string) =>
+      fence === undefined || copy.deferredFence(name)?.token === fence.token;
+    const names = copy.deferredNames.filter(isDue);
+    const flushed = names.map((name) => this.#inTurn(name, () => this.#flushObject(name)));
+    for (const outcome of await Promise.allSettled(flushed)) {
+      if (outcome.status === 'rejected') onError(outcome.reason);
+    }
+  }
+
+  #inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const turn = (this.#queues.get(name) ?? Promise.resolve()).then(work);
+    const settled = turn
+      .catch(() => undefined)
+      .finally(() => {
+        if (this.#queues.get(name) === settled) this.#queues.delete(name);
+      });
+    this.#queues.set(name, settled);
+    return turn;
+  }
+
+  #defer<N extends CollectionName>(name: string, write: RecordWrite<N>): void {
+    const { copy, records, onDeferred } = this.#options;
+    const { collection, key, value, fence } = write;
+    this.#assertValid(name);
+    copy.defer(name, collection, { value, fence });
+    if (value === undefined) records.delete(collection, key);
+    else records.set(collection, key, value);
+    onDeferred();
+  }
+
+  async #writeNow<N extends CollectionName>(name: string, write: RecordWrite<N>): Promise<void> {
+    const { copy, records } = this.#options;
+    const { collection, key, value, fence, check } = write;
+    const isFenced = fence !== undefined;
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      this.#assertValid(name);
+      const parts = { ...copy.visibleParts(name), [collection]: value };
+      if (await this.#send({ name, key, parts, isFenced })) return;
+      check(records.get(collection, key));
+    }
+    throw new Conflict(
+      'KUBERNETES_OBJECT_CHANGED',
+      `${this.#options.kind.kind} ${name} keeps changing`,
+    );
+  }
+
+  async #flushObject(name: string): Promise<void> {
+    const { copy, assertHeld } = this.#options;
+    const fence = copy.deferredFence(name);
+    try {
+      if (fence !== undefined) await assertHeld(fence);
+    } catch (error) {
+      if (error instanceof LostLeadership) copy.revertDeferred(name);
+      throw error;
+    }
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const object = copy.get(name);
+      if (object === undefined || !copy.deferredNames.includes(name)) return;
+      const { key } = object;
+      const parts = copy.visibleParts(name);
+      if (await this.#send({ name, key, parts, isFenced: fence !== undefined })) return;
+    }
+  }
+
+  /** False when the object was not as expected; then it has been read again. */
+  async #send(target: Target): Promise<boolean> {
+    const { copy } = this.#options;
+    const { name, parts } = target;
+    try {
+      const outcome = await this.#request(target, copy.get(name));
+      if (outcome !== 'refused') {
+        this.#confirm(target, outcome);
+        return true;
+      }
+    } catch (error) {
+      if (!isOutcomeUnknown(error)) throw error;
+      this.#unsure.set(name, parts);
+      await this.#readAgain(name).catch(() => undefined);
+      if (!this.#isWritten(target)) throw error;
+      return true;
+    }
+    await this.#readAgain(name);
+    // An earlier attempt took effect, although its request failed.
+    const isOwn = this.#unsure.has(name) && isEqualJson(this.#unsure.get(name), parts);
+    return isOwn && this.#isWritten(target);
+  }
+
+  async #request(
+    { name, key, parts, isFenced }: Target,
+    base: ServerObject | undefined,
+  ): Promise<WriteOutcome> {
+    const { kind, client } = this.#options;
+    const isEmpty = kind.parts.every(({ collection }) => parts[collection] === undefined);
+    if (base === undefined) {
+      if (isEmpty) return {};
+      return client.create(toObject(kind, key, parts), isFenced);
+    }
+    const { uid, version, metadata, spec } = base;
+    const resourceVersion = String(version);
+    const content = isEmpty ? undefined : toContent(kind, { key, parts, spec: spec ?? {} });
+    if (content === undefined) {
+      const outcome = await client.delete(name, { uid, resourceVersion }, isFenced);
+      if (isEmpty || outcome === 'refused') return outcome;
+      // What cannot be changed has changed: another object takes its place.
+      this.#options.copy.confirmAbsent(name);
+      return this.#request({ name, key, parts, isFenced }, undefined);
+    }
+    const object = {
+      apiVersion: API_VERSION,
+      kind: kind.kind,
+      metadata: { ...metadata, name, uid, resourceVersion },
+      ...content,
+    };
+    return client.replace(name, object, isFenced);
+  }
+
+  #confirm({ name }: Target, { object }: Exclude<WriteOutcome, 'refused'>): void {
+    const { copy, kind } = this.#options;
+    this.#unsure.delete(name);
+    copy.clearDeferred(name);
+    if (object === undefined) return copy.confirmAbsent(name);
+    const written = readServerObject(kind, object);
+    copy.confirm(name, written);
+    if (written.problem === undefined) return;
+    const message = `${kind.kind} ${name} was not stored as it was written: ${written.problem}`;
+    throw new Bug('UNEXPECTED_ANSWER', message);
+  }
+
+  async #readAgain(name: string): Promise<void> {
+    const { copy, client, kind } = this.#options;
+    const object = await client.read(name);
+    if (object === undefined) copy.confirmAbsent(name);
+    else copy.confirm(name, readServerObject(kind, object));
+  }
+
+  /** Whether the object has these records. */
+  #isWritten({ name, parts }: Target): boolean {
+    const { copy, kind } = this.#options;
+    const object = copy.get(name);
+    const isSame = kind.parts.every(({ collection }) =>
+      isEqualJson(object?.parts[collection], parts[collection]),
+    );
+    if (!isSame) return false;
+    this.#unsure.delete(name);
+    copy.clearDeferred(name);
+    return true;
+  }
+
+  #assertValid(name: string): void {
+    const { copy, kind } = this.#options;
+    const problem = copy.get(name)?.problem;
+    if (problem === undefined) return;
+    throw new Conflict('RECORD_INVALID', `${kind.kind} ${name} cannot be read: ${problem}`);
+  }
+}
+
+interface Target {
+  readonly name: string;
+  readonly key: string;
+  readonly parts: RecordParts;
+  readonly isFenced: boolean;
+}
+
+function isOutcomeUnknown(error: unknown): boolean {
+  const isTransient =
+    error instanceof PvescalerError &&
+    (error.class === 'Unreachable' || error.class === 'TimedOut');
+  return isTransient && mayHaveBeenSent(error);
+}

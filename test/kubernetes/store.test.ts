@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Kubernetes store with other clients, lost responses and invalid objects, on virtual time.
+import * as fc from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { expectPresent, rejectionCode } from '../../src/ports/contract/store-fixture.contract.ts';
+import { Unreachable } from '../../src/ports/errors.ts';
+import {
+  aDrain,
+  aMachine,
+  aMachineId,
+  anIntent,
+  aPoolState,
+} from '../../src/ports/fakes/sample-records.ts';
+import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
+import type { Store } from '../../src/ports/store.ts';
+import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
+import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
+import { SimTransport } from './sim-transport.ts';
+import { StoreBench } from './store-bench.ts';
+
+const ID = aMachineId();
+const API = 'pvescaler.dev/v1alpha1';
+const MACHINES = '/apis/pvescaler.dev/v1alpha1/namespaces/pvescaler/proxmoxmachines';
+const DEFERRABLE = { isDeferrable: true };
+
+function setUp() {
+  const clock = new VirtualClock();
+  const bench = new StoreBench(clock);
+  onTestFinished(() => bench.cleanup());
+  const writes = () =>
+    bench.sim.requests.filter((line) => /^(POST|PUT|PATCH|DELETE) .*pvescaler\.dev/.test(line));
+  return { clock, bench, sim: bench.sim, writes };
+}
+
+function edit(sim: KubernetesSim, change: object): void {
+  const metadata = { name: ID, namespace: 'pvescaler' };
+  sim.change(API, 'proxmoxmachines', { metadata, ...change } as never);
+}
+
+describe('a machine and its drain', () => {
+  it('are one object, whose writes do not make the other stale', async () => {
+    const { bench, sim } = setUp();
+    const store = await bench.open();
+    const machine = await store.machines.create(ID, aMachine());
+    const drain = await store.drains.create(ID, aDrain());
+    const placed = await store.machines.replace(machine, aMachine({ phase: 'placed' }));
+    const tainted = await store.drains.replace(drain, aDrain({ state: 'tainted' }));
+    expect(sim.list(API, 'proxmoxmachines')).toHaveLength(1);
+    await store.drains.remove(tainted);
+    expect(await store.machines.get(ID)).toEqual(placed);
+    await store.machines.remove(placed);
+    expect(sim.list(API, 'proxmoxmachines')).toEqual([]);
+  });
+
+  it('can be written by two processes', async () => {
+    const { bench } = setUp();
+    const [one, two] = [await bench.open(), await bench.open()];
+    const machine = await one.machines.create(ID, aMachine());
+    await two.synchronize();
+    await two.drains.create(ID, aDrain());
+    await one.machines.replace(machine, aMachine({ phase: 'placed' }));
+    await two.synchronize();
+    expect((await two.machines.get(ID))?.value.phase).toBe('placed');
+    expect((await one.drains.get(ID))?.value).toEqual(aDrain());
+  });
+
+  it('leave the drain when the machine is removed, and its machine may come again', async () => {
+    const { bench } = setUp();
+    const store = await bench.open();
+    const machine = await store.machines.create(ID, aMachine({ intent: 'i' }));
+    await store.drains.create(ID, aDrain());
+    await store.machines.remove(machine);
+    const next = await bench.open();
+    expect(await next.machines.list()).toEqual([]);
+    expect(await next.drains.list()).toHaveLength(1);
+    await next.machines.create(ID, aMachine({ pool: 'others' }));
+    await store.synchronize();
+    expect((await store.machines.get(ID))?.value).toEqual(aMachine({ pool: 'others' }));
+    expect(await store.drains.list()).toHaveLength(1);
+  });
+});
+
+describe('other clients', () => {
+  it('may annotate an object without making its record stale', async () => {
+    const { bench, sim } = setUp();
+    const store = await bench.open();
+    const machine = await store.machines.create(ID, aMachine());
+    const pool = await store.pools.create('p', aPoolState());
+    edit(sim, { metadata: { name: ID, namespace: 'pvescaler', annotations: { a: 'b' } } });
+    sim.change(API, 'proxmoxpoolstates', {
+      metadata: { name: 'p', namespace: 'pvescaler', labels: { a: 'b' } },
+    });
+    await store.machines.replace(machine, aMachine({ phase: 'placed' }));
+    await store.pools.replace(pool, aPoolState({ allocatable: {} }));
+    for (const plural of ['proxmoxmachines', 'proxmoxpoolstates']) {
+      const [object] = sim.list(API, plural);
+      expect(JSON.stringify(object?.metadata)).toContain('"a":"b"');
+    }
+  });
+
+  it('are seen without synchronize', async () => {
+    const { bench, sim, clock } = setUp();
+    const store = await bench.open();
+    await store.machines.create(ID, aMachine());
+    const since = await store.revision();
+    edit(sim, { status: { phase: 'failed', phaseSince: '2026-01-01T00:00:00Z', attempts: 3 } });
+    await clock.advance(1);
+    expect((await store.machines.get(ID))?.value).toMatchObject({ phase: 'failed', attempts: 3 });
+    expect((await store.changes(since))?.machines).toHaveLength(1);
+    sim.remove(API, 'proxmoxmachines', { name: ID, namespace: 'pvescaler' });
+    await clock.advance(1);
+    expect(await store.machines.list()).toEqual([]);
+  });
+
+  it('that delete and create an object make another record of it', async () => {
+    const { bench } = setUp();
+    const [one, two] = [await bench.open(), await bench.open()];
+    const seen = await one.pools.create('p', aPoolState());
+    await two.synchronize();
+    await two.pools.remove(expectPresent(await two.pools.get('p')));
+    await two.pools.create('p', aPoolState());
+    expect(await rejectionCode(one.pools.replace(seen, aPoolState()))).toBe('RECORD_CHANGED');
+    expect(await rejectionCode(one.pools.remove(seen))).toBe('RECORD_CHANGED');
+  });
+});
+
+describe('an invalid object', () => {
+  const broken = { status: { phase: 'ready', phaseSince: '2026-01-01T00:00:00Z', attempts: 0.5 } };
+
+  it('is reported, and its last valid record stays in effect until it is corrected', async () => {
+    const { bench, sim, clock } = setUp();
+    const store = await bench.open();
+    const machine = await store.machines.create(ID, aMachine());
+    await store.machines.create(aMachineId(2), aMachine({ id: aMachineId(2) }));
+    sim.install([]);
+    edit(sim, { status: { ...broken.status, attempts: 1, drain: { state: 'wanted' } } });
+    await clock.advance(1);
+    expect(bench.errors).toMatchObject([{ code: 'RECORD_INVALID' }]);
+    expect(bench.errors[0]?.message).toContain(ID);
+    expect(await store.machines.list()).toHaveLength(2);
+    expect(await store.machines.get(ID)).toEqual(machine);
+    const write = store.machines.replace(machine, aMachine({ phase: 'placed' }));
+    expect(await rejectionCode(write)).toBe('RECORD_INVALID');
+    edit(sim, { status: { drain: null } });
+    await clock.advance(1);
+    expect((await store.machines.get(ID))?.value.phase).toBe('ready');
+  });
+
+  it('that was never valid hides only itself, and its key stays taken', async () => {
+    const { bench, sim } = setUp();
+    sim.create(API, 'proxmoxmachines', { metadata: { name: ID, namespace: 'pvescaler' } });
+    edit(sim, { status: { phase: 'ready' } });
+    const store = await bench.open();
+    await store.machines.create(aMachineId(2), aMachine({ id: aMachineId(2) }));
+    expect(await store.machines.list()).toHaveLength(1);
+    expect(await rejectionCode(store.machines.create(ID, aMachine()))).toBe('RECORD_INVALID');
+    expect(bench.errors).toMatchObject([{ code: 'RECORD_INVALID' }]);
+  });
+});
+
+describe('deferred writes', () => {
+  it('are sent after ten seconds, or with the next write to the object', async () => {
+    const { bench, clock, writes } = setUp();
+    const store = await bench.open();
+    let machine = await store.machines.create(ID, aMachine());
+    const replace = async (phase: 'placed' | 'creating' | 'configuring', options = {}) => {
+      machine = await store.machines.replace(machine, aMachine({ phase }), options);
+    };
+    await replace('placed', DEFERRABLE);
+    await replace('creating', DEFERRABLE);
+    await clock.advance(9_000);
+    expect(writes()).toHaveLength(1);
+    await clock.advance(1_000);
+    expect(writes()).toHaveLength(2);
+    await replace('configuring', DEFERRABLE);
+    await store.drains.create(ID, aDrain());
+    await clock.advance(60_000);
+    expect(writes()).toHaveLength(3);
+    const next = await bench.open();
+    expect((await next.machines.get(ID))?.value.phase).toBe('configuring');
+  });
+
+  it('are sent before the lease is released', async () => {
+    const { bench } = setUp();
+    const store = await bench.open();
+    const fence = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 60_000 });
+    const machine = await store.machines.create(ID, aMachine(), { fence });
+    const placed = aMachine({ phase: 'placed' });
+    await store.machines.replace(machine, placed, { fence, ...DEFERRABLE });
+    await store.leases.release(fence);
+    const next = await bench.open();
+    expect((await next.machines.get(ID))?.value).toEqual(placed);
+  });
+
+  it('of a lease that was lost are given up: the record is as before', async () => {
+    const { bench, clock, writes } = setUp();
+    const store = await bench.open();
+    const fence = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 5_000 });
+    const machine = await store.machines.create(ID, aMachine(), { fence });
+    const placed = aMachine({ phase: 'placed' });
+    await store.machines.replace(machine, placed, { fence, ...DEFERRABLE });
+    await clock.advance(10_000);
+    expect(writes()).toHaveLength(1);
+    expect((await store.machines.get(ID))?.value).toEqual(aMachine());
+    expect(bench.errors).toMatchObject([{ code: 'LEASE_LOST' }]);
+  });
+
+  it('yield to a write of another process', async () => {
+    const { bench, clock } = setUp();
+    const [one, two] = [await bench.open(), await bench.open()];
+    const machine = await one.machines.create(ID, aMachine());
+    await one.machines.replace(machine, aMachine({ phase: 'placed' }), DEFERRABLE);
+    await two.synchronize();
+    const other = expectPresent(await two.machines.get(ID));
+    await two.machines.replace(other, aMachine({ phase: 'failed' }));
+    await clock.advance(20_000);
+    expect((await one.machines.get(ID))?.value.phase).toBe('failed');
+  });
+
+  it('are sent when the API server answers again', async () => {
+    const { bench, sim, clock, writes } = setUp();
+    const store = await bench.open();
+    const machine = await store.machines.create(ID, aMachine());
+    sim.faults.add({ verb: 'PUT', path: MACHINES, fault: { kind: 'disconnect' } });
+    sim.faults.add({ verb: 'GET', path: `${MACHINES}/`, fault: { kind: 'disconnect' } });
+    await store.machines.replace(machine, aMachine({ phase: 'placed' }), DEFERRABLE);
+    await clock.advance(10_000);
+    expect(bench.errors).toMatchObject([{ code: 'KUBERNETES_UNREACHABLE' }]);
+    await clock.advance(10_000);
+    expect(writes()).toHaveLength(3);
+    const next = await bench.open();
+    expect((await next.machines.get(ID))?.value.phase).toBe('placed');
+  });
+});
+
+describe('a write whose response is lost', () => {
+  it.each([
+    ['creation', 'POST', (store: Store) => store.intents.create('i', anIntent())],
+    [
+      'replacement',
+      'PUT',
+      async (store: Store) => {
+        const machine = await store.machines.create(ID, aMachine());
+        return store.machines.replace(machine, aMachine({ phase: 'placed' }));
+      },
+    ],
+    [
+      'removal',
+      'DELETE',
+      async (store: Store) => store.pools.remove(await store.pools.create('p', aPoolState())),
+    ],
+  ])('succeeds if it took effect: %s', async (_, verb, write) => {
+    const { bench, sim } = setUp();
+    const store = await bench.open();
+    sim.faults.add({ verb, fault: { kind: 'disconnect-after' } });
+    await write(store);
+    const next = await bench.open();
+    expect(await next.intents.list()).toHaveLength(verb === 'POST' ? 1 : 0);
+    expect(await next.machines.list()).toHaveLength(verb === 'PUT' ? 1 : 0);
+    expect(await next.pools.list()).toEqual([]);
+  });
+
+  it('fails if it did not take effect, and can be repeated', async () => {
+    const { bench, sim } = setUp();
+    const store = await bench.open();
+    sim.faults.add({ verb: 'POST', fault: { kind: 'disconnect' } });
+    const create = () => store.intents.create('i', anIntent());
+    expect(await rejectionCode(create())).toBe('KUBERNETES_UNREACHABLE');
+    expect((await create()).value).toEqual(anIntent());
+  });
+
+  it('fails while nothing can be read; repeated, a creation finds itself', async () => {
+    const { bench, sim } = setUp();
+    const store = await bench.open({}, (transport) => withoutWatches(transport));
+    sim.faults.add({ verb: 'POST', fault: { kind: 'disconnect-after' } });
+    sim.faults.add({ verb: 'GET', fault: { kind: 'disconnect' } });
+    const create = () => store.intents.create('i', anIntent());
+    expect(await rejectionCode(create())).toBe('KUBERNETES_UNREACHABLE');
+    expect((await create()).value).toEqual(anIntent());
+    expect(sim.list(API, 'proxmoxmachinerequests')).toHaveLength(1);
+    expect(await rejectionCode(create())).toBe('RECORD_EXISTS');
+  });
+});
+
+/** The process never learns of changes by a watch. */
+function withoutWatches(transport: Transport): Transport {
+  return {
+    request: (request: TransportRequest) =>
+      request.url.includes('watch=1')
+        ? Promise.reject(new Unreachable('KUBERNETES_UNREACHABLE', 'no watch'))
+        : transport.request(request),
+    close: () => transport.close(),
+  };
+}
+
+describe('staleness', () => {
+  it('names the first kind that cannot be followed, until it can again', async () => {
+    const { bench, sim, clock } = setUp();
+    const store = await bench.open();
+    await clock.advance(300_000);
+    expect(store.staleness()).toBeUndefined();
+    sim.faults.add({ path: 'proxmoxmachinerequests', fault: { kind: 'disconnect' }, times: 1_000 });
+    await clock.advance(180_000);
+    expect(store.staleness()).toMatch(/^proxmoxmachinerequests could not be read since 2026-/);
+    sim.faults.clear();
+    await clock.advance(60_000);
+    expect(store.staleness()).toBeUndefined();
+  });
+});
+
+it('says how to install missing definitions', async () => {
+  const clock = new VirtualClock();
+  const bench = new StoreBench(clock);
+  onTestFinished(() => bench.cleanup());
+  const empty = new KubernetesSim({ clock, random: { uuid: () => 'u' } as never });
+  const opened = bench.open({ transport: new SimTransport(empty) });
+  await expect(opened).rejects.toMatchObject({
+    code: 'STORE_NOT_INSTALLED',
+    message: expect.stringContaining('kubectl apply -f deploy/crds'),
+  });
+});
+
+it('two processes agree after any sequence of writes and delays', async () => {
+  const step = fc.record({
+    process: fc.nat(1),
+    key: fc.constantFrom('a', 'b'),
+    action: fc.constantFrom('put', 'defer', 'remove', 'drain', 'wait', 'list', 'compact'),
+    ms: fc.constantFrom(1, 400, 3_000, 50_000),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const clock = new VirtualClock();
+      const bench = new StoreBench(clock);
+      const stores = [await bench.open(), await bench.open()];
+      let count = 0;
+      for (const { process, key, action, ms } of steps) {
+        const store = stores[process] ?? expect.unreachable();
+        count += 1;
+        if (action === 'wait') await clock.advance(ms);
+        else if (action === 'list') await store.synchronize();
+        else if (action === 'compact') bench.sim.compact();
+        else await change(store, { key, action, count }).catch(ignoreConflict);
+      }
+      await clock.advance(60_000);
+      const read = async (store: Store) => [
+        (await store.machines.list()).map(({ key, value }) => [key, value]),
+        (await store.drains.list()).map(({ key, value }) => [key, value]),
+      ];
+      const [one, two] = [await read(stores[0]!), await read(stores[1]!)];
+      expect(one).toEqual(two);
+      expect(await read(await bench.open())).toEqual(one);
+      await bench.cleanup();
+    }),
+    { numRuns: 40 },
+  );
+});
+
+interface Change {
+  readonly key: string;
+  readonly action: 'put' | 'defer' | 'remove' | 'drain';
+  readonly count: number;
+}
+
+async function change(store: Store, { key, action, count }: Change): Promise<void> {
+  const machine = await store.machines.get(key);
+  const drain = await store.drains.get(key);
+  const isDeferrable = action === 'defer';
+  if (action === 'drain' && drain === undefined) await store.drains.create(key, aDrain());
+  else if (action === 'drain') await store.drains.remove(expectPresent(drain));
+  else if (machine === undefined) await store.machines.create(key, aMachine({ attempts: count }));
+  else if (action === 'remove') await store.machines.remove(machine);
+  else await store.machines.replace(machine, aMachine({ attempts: count }), { isDeferrable });
+}
+
+function ignoreConflict(error: unknown): void {
+  const code = error instanceof Error && 'code' in error ? error.code : error;
+  if (code !== 'RECORD_CHANGED' && code !== 'RECORD_NOT_FOUND' && code !== 'RECORD_EXISTS')
+    throw error;
+}
