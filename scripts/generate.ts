@@ -15,7 +15,6 @@ import {
   renderRightsReference,
 } from './manifests.ts';
 import { renderMetricsReference } from './metrics-reference.ts';
-import { renderPoolDefinition } from './pool-definition.ts';
 import { generateProtobufFiles } from './protobuf-files.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -31,10 +30,6 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { path: 'docs/reference/config.schema.json', text: renderJsonSchema() },
     { path: 'docs/reference/errors.md', text: renderErrorReference() },
     { path: 'docs/reference/rights.md', text: renderRightsReference() },
-    ...['deploy/crds', 'deploy/chart/crds'].map((folder) => ({
-      path: `${folder}/proxmoxpools.yaml`,
-      text: renderPoolDefinition(),
-    })),
     { path: 'deploy/manifests/rbac.yaml', text: renderRbacManifest() },
     { path: 'deploy/manifests/admission-policy.yaml', text: renderAdmissionManifest() },
     { path: 'deploy/chart/templates/rbac.yaml', text: renderRbacTemplate() },

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CustomResourceDefinition of ProxmoxPool. Its spec comes from the schema of the config.
-import { stringify } from 'yaml';
 import { poolNameRule, poolSpecSchema } from '../src/config/index.ts';
 
 const integer = (description: string) => ({ type: 'integer', description });
@@ -62,7 +61,7 @@ const COLUMNS: readonly Column[] = [
   { name: 'Age', type: 'date', path: '.metadata.creationTimestamp' },
 ];
 
-export function poolDefinition(): object {
+export function poolDefinition() {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -110,9 +109,4 @@ export function poolDefinition(): object {
       ],
     },
   };
-}
-
-export function renderPoolDefinition(): string {
-  const options = { aliasDuplicateObjects: false, lineWidth: 0 };
-  return `# Made by \`npm run gen\`; do not edit.\n${stringify(poolDefinition(), options)}`;
 }
