@@ -20,6 +20,7 @@ export {
 } from './cluster.ts';
 export type { ConnectionSource, ConnectionTls, OpenTransport } from './connection/connection.ts';
 export { findConnectionSource } from './connection/find-source.ts';
+export { KubernetesPoolObjects } from './pools/pool-objects.ts';
 export { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
 export type { SecretReader } from './secret-reader.ts';
 export { RESOURCE_DEFINITIONS } from './store/definitions.ts';
@@ -63,7 +64,7 @@ export async function openClusterInspector(
 }
 
 interface OpenPoolObjectsOptions
-  extends Omit<PoolObjectsOptions, 'api' | 'close'>,
+  extends Omit<PoolObjectsOptions, 'transport' | 'server'>,
     Pick<OpenClusterOptions, 'source' | 'openTransport' | 'runProgram'> {}
 
 /** Reads the connection settings and starts the watch; resolves before the API server has responded. */
@@ -74,10 +75,7 @@ export async function openPoolObjects(
   const { source, openTransport, runProgram = refuseToRun, clock, ...rest } = options;
   const connection = await loadConnection(source, { clock, runProgram });
   const transport = new AuthenticatedTransport(connection, openTransport);
-  const { server } = connection;
-  const requestTimeoutMs = DEFAULT_REQUEST_TIMEOUT_MS;
-  const api = new ApiClient({ transport, server, clock, requestTimeoutMs });
-  return new KubernetesPoolObjects({ ...rest, api, clock, close: () => transport.close() });
+  return new KubernetesPoolObjects({ ...rest, transport, server: connection.server, clock });
 }
 
 interface SecretReaderOptions

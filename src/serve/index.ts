@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon: opens the fleet, drives it, and serves health, metrics and the front end of the configured mode.
 export type { ConfigSource } from './config-watcher.ts';
-export { PoolDefinitions } from './pool-definitions.ts';
 export type {
   DashboardServerOptions,
   HealthServerOptions,
@@ -9,4 +8,5 @@ export type {
   ServeContext,
 } from './context.ts';
 export type { FrontEndOptions, RunningFrontEnd } from './front-end.ts';
+export { PoolDefinitions } from './pool-definitions.ts';
 export { serve } from './serve.ts';

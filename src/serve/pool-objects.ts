@@ -14,7 +14,7 @@ import type { Watchdog } from './watchdog.ts';
 export interface PoolWatcherOptions {
   readonly objects: Pick<PoolObjects, 'all' | 'lastError' | 'waitForChange'>;
   readonly definitions: PoolDefinitions;
-  readonly reconciler: PoolObjectReconciler;
+  readonly reconciler: Pick<PoolObjectReconciler, 'reconcile' | 'recordPass'>;
   /** Applies the objects together with the config file in use. */
   readonly reload: () => Promise<ReloadOutcome>;
   readonly clock: Clock;

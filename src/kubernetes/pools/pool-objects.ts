@@ -5,8 +5,10 @@ import type { Clock } from '../../ports/clock.ts';
 import { NotFound, type PvescalerError } from '../../ports/errors.ts';
 import type { PoolObject, PoolObjectStatus, PoolObjects } from '../../ports/pool-objects.ts';
 import type { Random } from '../../ports/random.ts';
+import type { Transport } from '../../ports/transport.ts';
 import { WaitQueue } from '../../ports/wait-queue.ts';
-import { type ApiClient, apiPath, FIELD_MANAGER } from '../api-client.ts';
+import { ApiClient, apiPath, FIELD_MANAGER } from '../api-client.ts';
+import { DEFAULT_REQUEST_TIMEOUT_MS } from '../cluster.ts';
 import type { ApiObject, ObjectMeta } from '../objects.ts';
 import { asRecord } from '../status.ts';
 import { Reflector } from '../watch/reflector.ts';
@@ -28,26 +30,31 @@ interface CachedPool {
 }
 
 export interface PoolObjectsOptions {
-  readonly api: ApiClient;
+  /** Adds the credentials itself. */
+  readonly transport: Transport;
+  /** Base URL of the API server. */
+  readonly server: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly namespace: string;
   readonly onError: (error: PvescalerError) => void;
-  readonly close: () => Promise<void>;
   readonly watchSeconds?: number;
 }
 
 export class KubernetesPoolObjects implements PoolObjects {
   readonly #options: PoolObjectsOptions;
+  readonly #api: ApiClient;
   readonly #reflector: Reflector<CachedPool>;
   readonly #changes = new WaitQueue();
   #revision = 0;
 
   constructor(options: PoolObjectsOptions) {
     this.#options = options;
-    const { api, clock, random, onError, watchSeconds } = options;
+    const { transport, server, clock, random, onError, watchSeconds } = options;
+    const requestTimeoutMs = DEFAULT_REQUEST_TIMEOUT_MS;
+    this.#api = new ApiClient({ transport, server, clock, requestTimeoutMs });
     this.#reflector = new Reflector<CachedPool>({
-      api,
+      api: this.#api,
       clock,
       random,
       path: this.#path(),
@@ -93,7 +100,7 @@ export class KubernetesPoolObjects implements PoolObjects {
   async close(): Promise<void> {
     this.#changes.close();
     await this.#reflector.stop();
-    await this.#options.close();
+    await this.#options.transport.close();
   }
 
   async #patch(
@@ -102,7 +109,7 @@ export class KubernetesPoolObjects implements PoolObjects {
     ...subresource: readonly 'status'[]
   ): Promise<void> {
     try {
-      await this.#options.api.requestOrThrow({
+      await this.#api.requestOrThrow({
         method: 'PATCH',
         path: this.#path(name, ...subresource),
         query: { fieldManager: FIELD_MANAGER },
