@@ -31,19 +31,19 @@ async function readPoolObjects(
   { config }: LoadedConfig,
 ): Promise<readonly PoolObject[]> {
   const objects = await adapters.openPoolObjects(config.cluster, { onError: () => undefined });
+  if (objects === undefined) throw unread('there is no access to Kubernetes');
   const limit = clock.monotonic() + MAX_READ_MS;
   try {
     for (;;) {
-      const all = objects?.all();
+      const all = objects.all();
       if (all !== undefined) return all;
-      const error = objects?.lastError();
-      const isHopeless = error !== undefined && error.retry !== 'backoff';
-      if (objects === undefined || isHopeless || clock.monotonic() > limit)
-        throw unread(error?.message ?? 'there is no access to Kubernetes');
+      const error = objects.lastError();
+      const isTransient = error === undefined || error.retry === 'backoff';
+      if (!isTransient || clock.monotonic() > limit) throw unread(error?.message ?? 'no answer');
       await clock.sleep(POLL_MS);
     }
   } finally {
-    await objects?.close();
+    await objects.close();
   }
 }
 

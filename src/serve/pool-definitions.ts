@@ -71,6 +71,12 @@ export class PoolDefinitions {
       used !== undefined && isDeepStrictEqual(used, this.#combined && find(this.#combined.loaded))
     );
   }
+
+  /** Whether the settings in use are those that follow from this object: its pool, or none of its name. */
+  isApplied(object: PoolObject): boolean {
+    const { pools } = this.#options.current().file;
+    return this.isInUse(object) || pools.every(({ name }) => name !== object.name);
+  }
 }
 
 /** Its machines stay when the object is deleted. */
@@ -93,7 +99,7 @@ function compareAge(a: PoolObject, b: PoolObject): number {
 
 function definitionOf({ name, spec, isTerminating }: PoolObject): PoolDefinition {
   if (!isTerminating) return { name, spec };
-  const { replicas, autoscaling, schedules, limits, ...rest } = spec;
-  const others = typeof limits === 'object' ? limits : {};
-  return { name, spec: { ...rest, limits: { ...others, min: 0, max: 0 } } };
+  const limits = { ...(typeof spec['limits'] === 'object' && spec['limits']), min: 0, max: 0 };
+  const closed = { autoscaling: true, replicas: undefined, schedules: [], limits };
+  return { name, spec: { ...spec, ...closed } };
 }

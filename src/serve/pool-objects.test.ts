@@ -56,7 +56,8 @@ describe('PoolWatcher', () => {
   it('waits for the first read, and says why it is not done', async () => {
     const { clock, objects, watcher, unread, lines } = aWatcher();
     let isRead = false;
-    const reading = watcher.waitForFirstRead(new AbortController().signal).then(() => {
+    const reading = watcher.waitForFirstRead(new AbortController().signal);
+    void reading.finally(() => {
       isRead = true;
     });
     await clock.advance(3_000);

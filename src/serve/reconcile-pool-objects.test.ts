@@ -161,7 +161,7 @@ describe('a pool object in use', () => {
   it('waits for the next change after a conflict, and logs other errors once', async () => {
     const { objects, reconcile, warnings } = await aBench();
     objects.put('web', SPEC);
-    const { setHeld } = objects;
+    const setHeld = objects.setHeld.bind(objects);
     objects.setHeld = async () => {
       throw new Error('no right to patch');
     };
@@ -170,7 +170,7 @@ describe('a pool object in use', () => {
     expect(warnings).toEqual(['ProxmoxPool web was not reconciled']);
     objects.setHeld = async (object, isHeld) => {
       objects.put('web', SPEC);
-      await setHeld.call(objects, object, isHeld);
+      await setHeld(object, isHeld);
     };
     await reconcile();
     expect(warnings).toHaveLength(1);

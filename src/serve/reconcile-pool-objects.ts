@@ -94,18 +94,25 @@ export class PoolObjectReconciler {
       return objects.setHeld(object, false);
     }
     if (!definitions.isKnown(object)) return;
-    const isInUse = definitions.isInUse(object);
-    if (isInUse && !object.isHeld && !isOrphaning(object)) return objects.setHeld(object, true);
+    if (this.#mustHold(object)) return objects.setHeld(object, true);
     const machines = isOfFile ? [] : machinesOf(object.name, reading.status);
-    if (object.isTerminating) {
-      if (this.#isProvenEmpty(object, machines)) return objects.setHeld(object, false);
-      await this.#drain(object, machines, reading);
-    } else if (isInUse) await this.#scaleDown(object, reading);
+    if (this.#isProvenEmpty(object, machines)) return objects.setHeld(object, false);
+    if (object.isTerminating) await this.#drain(object, machines, reading);
+    else if (definitions.isInUse(object)) await this.#scaleDown(object, reading);
     await this.#writeStatus(object, machines, reading);
   }
 
-  /** By complete passes that began after the pool could not grow any more. */
-  #isProvenEmpty({ name, uid }: PoolObject, machines: readonly Machine[]): boolean {
+  #mustHold(object: PoolObject): boolean {
+    return !object.isHeld && !isOrphaning(object) && this.#options.definitions.isInUse(object);
+  }
+
+  /** Whether a deleted pool has no machine, by complete passes that began after it could not grow any more. */
+  #isProvenEmpty(object: PoolObject, machines: readonly Machine[]): boolean {
+    const { name, uid, isTerminating } = object;
+    if (!isTerminating || !this.#options.definitions.isApplied(object)) {
+      this.#passes.delete(uid);
+      return false;
+    }
     const passes = this.#passes.get(uid) ?? 0;
     this.#passes.set(uid, passes);
     const isRequested = this.#openIntents(name).some(({ kind }) => kind === 'create');

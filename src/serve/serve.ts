@@ -189,8 +189,11 @@ async function runOpenFleet(daemon: Daemon, open: OpenFleet): Promise<void> {
     frontEnd = await startFrontEnd(daemon, open);
     daemon.frontEnd = frontEnd;
     watchdog.frontEndWaitsFor = () => frontEnd?.waitingFor() ?? [];
-    const watchers = [daemon.watcher, daemon.pools?.watcher];
-    watching = Promise.all(watchers.map((watcher) => watcher?.run(stop.signal)));
+    const watchers = [
+      daemon.watcher,
+      ...(daemon.pools === undefined ? [] : [daemon.pools.watcher]),
+    ];
+    watching = Promise.all(watchers.map((watcher) => watcher.run(stop.signal)));
     await driveUntilStopped(daemon, open, frontEnd?.failed);
   } finally {
     daemon.frontEnd = undefined;

@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { root } from '../support/pvescaler.ts';
 import {
   type ApiObject,
   type ControlPlane,
@@ -154,6 +155,27 @@ describe('the definition', () => {
   it('refuses a name that no pool can have', async () => {
     const { err } = await run('create', '--dry-run=server', '-f', manifest('a.b', { size: SIZE }));
     expect(err).toContain('lower-case DNS label');
+  });
+
+  it('accepts the example', async () => {
+    const path = join(root, 'examples/objects/pools.yaml');
+    const out = await kubectl('apply', '--server-side', '--dry-run=server', '-f', path);
+    expect(out.match(/serverside-applied/g)).toHaveLength(2);
+  });
+
+  it('is written by pvescaler only where it may', async () => {
+    const token = await plane.serviceAccountToken('pvescaler', 'pvescaler');
+    const api = plane.apiAs({ token });
+    const attempts = [
+      api.call('POST', POOLS, { metadata: { name: 'x' }, spec: { size: SIZE } }),
+      api.call('DELETE', `${POOLS}/x`),
+      api.call('PUT', `${POOLS}/x`, { metadata: { name: 'x' }, spec: { size: SIZE } }),
+      api.call('PATCH', `${POOLS}/x/scale`, { spec: { replicas: 1 } }),
+      api.call('GET', '/apis/pvescaler.dev/v1alpha1/proxmoxpools'),
+    ];
+    const statuses = (await Promise.all(attempts)).map(({ status }) => status);
+    await api.close();
+    expect(statuses).toEqual([403, 403, 403, 403, 403]);
   });
 
   it('sets static defaults', async () => {

@@ -22,10 +22,10 @@ export function fixedSize({ autoscaling, replicas, limits }: PoolEntry): number 
 
 /** What the schema of the definition refuses, too, is checked here for API servers that do not evaluate its rules. */
 export function poolEntry({ name, spec }: PoolDefinition): Parsed<PoolEntry> {
-  const { autoscaling, replicas, deletionPolicy, ...entry } = spec;
+  const entry = omit(spec, ['autoscaling', 'replicas', 'deletionPolicy']);
   const size = fixedSize(spec);
   if (size === undefined) {
-    return replicas === undefined
+    return spec['replicas'] === undefined
       ? accepted({ ...entry, name })
       : refused(
           'spec.replicas is set, but an autoscaler manages the pool: set spec.autoscaling to false, or remove spec.replicas',
@@ -59,4 +59,8 @@ function findScheduleProblem({ schedules }: PoolEntry): string | undefined {
   return Array.isArray(schedules) && schedules.length > 0
     ? 'spec.schedules change the limits of an autoscaled pool, but spec.autoscaling is false: remove one of them'
     : undefined;
+}
+
+function omit(mapping: PoolEntry, keys: readonly string[]): PoolEntry {
+  return Object.fromEntries(Object.entries(mapping).filter(([name]) => !keys.includes(name)));
 }

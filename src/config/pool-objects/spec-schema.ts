@@ -54,7 +54,8 @@ const LIMIT_RULES = [
 /** Of `spec` of a ProxmoxPool. */
 export function poolSpecSchema(): OpenApiSchema {
   const [pool] = findNodes(['pools', 0]);
-  const { name, ...keys } = convertProperties(pool?.properties ?? {});
+  const entries = Object.entries(pool?.properties ?? {}).filter(([name]) => name !== 'name');
+  const keys = convertProperties(Object.fromEntries(entries));
   return {
     type: 'object',
     description: 'The keys of an entry of `pools` in the config file, and a few of its own.',
@@ -122,9 +123,9 @@ function convertForms(node: SchemaNode): OpenApiSchema {
     {},
     ...forms.map((each) => each.properties),
   );
-  const withoutDefaults = Object.entries(properties).map(([name, { default: _, ...rest }]) => [
+  const withoutDefaults = Object.entries(properties).map(([name, each]) => [
     name,
-    rest,
+    { ...each, default: undefined },
   ]);
   return {
     type: 'object',

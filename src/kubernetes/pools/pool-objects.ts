@@ -58,9 +58,7 @@ export class KubernetesPoolObjects implements PoolObjects {
       clock,
       random,
       path: this.#path(),
-      // The API server has validated the object, and the path determines its type.
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
-      parse: (object) => parsePool(object as PoolResource),
+      parse: parsePool,
       onChange: () => {
         this.#revision += 1;
         this.#changes.wakeAll();
