@@ -11,7 +11,7 @@ import { addConfigShow } from './config-show.ts';
 import { addConfigValidate } from './config-validate.ts';
 import type { ProgramHost } from './context.ts';
 import { addDoctor } from './doctor.ts';
-import { EXAMPLES } from './examples.ts';
+import { EXAMPLES, FIRST_EXAMPLES } from './examples.ts';
 import { addExplain } from './explain.ts';
 import { addGlobalOptions } from './invocation.ts';
 import { addMachineDelete } from './machine-delete.ts';
@@ -125,10 +125,16 @@ function finish(command: Command, host: ProgramHost): void {
     if (error.code === MISSING_OPTION) refuseUnknownOption(command);
     throw usageError(command, error);
   });
-  const examples = EXAMPLES[commandPath(command)];
-  if (command.parent === null || examples !== undefined) addGlobalOptions(command);
-  if (examples !== undefined) {
-    command.addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
-  }
+  const isRunnable = EXAMPLES[commandPath(command)] !== undefined;
+  if (command.parent === null || isRunnable) addGlobalOptions(command);
+  const examples = examplesOf(command).map((line) => `  ${line}`);
+  command.addHelpText('after', `\nExamples:\n${examples.join('\n')}`);
   for (const child of command.commands) finish(child, host);
+}
+
+/** Of a group of commands: one of each. */
+function examplesOf(command: Command): readonly string[] {
+  if (command.parent === null) return FIRST_EXAMPLES;
+  const own = EXAMPLES[commandPath(command)];
+  return own ?? command.commands.flatMap((child) => examplesOf(child).slice(0, 1));
 }

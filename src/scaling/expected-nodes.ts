@@ -55,11 +55,18 @@ export function isReady(machine: ScalingMachine): boolean {
 /** Why a requested machine will not be placed soon. */
 export function findPlaceRefusal(
   machine: ScalingMachine,
-  { pools, now }: Pick<ScalingInput, 'pools' | 'now'>,
+  { pools, now, unreadRegions = {} }: Pick<ScalingInput, 'pools' | 'now' | 'unreadRegions'>,
 ): string | undefined {
   if (machine.phase !== undefined && machine.phase !== 'requested') return undefined;
   if (machine.refusal !== undefined) return machine.refusal.message;
-  const backoff = pools.find(({ config }) => config.name === machine.pool)?.backoff;
+  const pool = pools.find(({ config }) => config.name === machine.pool);
+  if (pool === undefined) return undefined;
+  const { config, backoff } = pool;
+  const { requestedHost } = machine;
+  const regions = requestedHost === undefined ? config.regions : [requestedHost.region];
+  const isUnread = (region: string): boolean => unreadRegions[region] !== undefined;
+  if (regions.length > 0 && regions.every(isUnread))
+    return `region ${regions.join(', ')} cannot be read`;
   return backoff !== undefined && backoff.until > now ? backoff.message : undefined;
 }
 

@@ -74,6 +74,22 @@ describe('a list', () => {
       rows: [{ cells: ['a', '0/1', 'Pending', 0, '2m5s', '<none>', '<none>', '<none>', '<none>'] }],
     });
   });
+
+  it.each([
+    ['', undefined],
+    ['?includeObject=Object', { containers: [{ name: 'main' }] }],
+  ])('contains the objects in its rows with the query "%s"', async (query, spec) => {
+    const cluster = start();
+    addPod(cluster, 'a', { containers: [{ name: 'main', image: 'x' }] });
+    const headers = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
+    const request = new Request(`http://sim.example${PODS}${query}`, { headers });
+    const { rows } = (await (await cluster.sim.fetch(request)).json()) as {
+      rows: readonly { object: { metadata: object; spec?: object } }[];
+    };
+    expect(rows[0]?.object.metadata).toMatchObject({ name: 'a' });
+    if (spec === undefined) expect(rows[0]?.object).not.toHaveProperty('spec');
+    else expect(rows[0]?.object.spec).toMatchObject(spec);
+  });
 });
 
 describe('a watch', () => {
@@ -261,4 +277,42 @@ describe('discovery', () => {
       expect(text).toContain(`"resource":"${name}"`);
     }
   });
+});
+
+describe('a review', () => {
+  const review = (cluster: SimCluster, path: string, spec: JsonObject = {}) =>
+    cluster.call('POST', `/apis/${path}`, { spec });
+
+  it('names the user, what it may do, and whether it may do something', async () => {
+    const cluster = start();
+    expect(await review(cluster, 'authentication.k8s.io/v1/selfsubjectreviews')).toMatchObject({
+      status: 201,
+      body: { kind: 'SelfSubjectReview', status: { userInfo: { username: 'kubernetes-admin' } } },
+    });
+    const rules = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };
+    expect(await review(cluster, 'authorization.k8s.io/v1/selfsubjectrulesreviews')).toMatchObject({
+      status: 201,
+      body: { kind: 'SelfSubjectRulesReview', status: { resourceRules: [rules] } },
+    });
+    const access = 'authorization.k8s.io/v1/selfsubjectaccessreviews';
+    const attributes = { verb: 'create', group: '', resource: 'pods' };
+    expect(await review(cluster, access, { resourceAttributes: attributes })).toMatchObject({
+      status: 201,
+      body: { kind: 'SelfSubjectAccessReview', status: { allowed: true } },
+    });
+  });
+});
+
+describe('what needs a container', () => {
+  it.each(['exec', 'attach', 'portforward', 'ephemeralcontainers'])(
+    'is refused with the reason: %s',
+    async (subresource) => {
+      const cluster = start();
+      addPod(cluster, 'a');
+      expect(await cluster.call('POST', `${PODS}/a/${subresource}`)).toMatchObject({
+        status: 405,
+        body: { message: 'the simulator runs no containers' },
+      });
+    },
+  );
 });
