@@ -97,9 +97,17 @@ export class PoolObjectReconciler {
     if (this.#mustHold(object)) return objects.setHeld(object, true);
     const machines = isOfFile ? [] : machinesOf(object.name, reading.status);
     if (this.#isProvenEmpty(object, machines)) return objects.setHeld(object, false);
-    if (object.isTerminating) await this.#drain(object, machines, reading);
-    else if (definitions.isInUse(object)) await this.#scaleDown(object, reading);
+    await this.#removeMachines(object, machines, reading);
     await this.#writeStatus(object, machines, reading);
+  }
+
+  async #removeMachines(
+    object: PoolObject,
+    machines: readonly Machine[],
+    reading: Reading,
+  ): Promise<void> {
+    if (object.isTerminating) return this.#drain(object, machines, reading);
+    if (this.#options.definitions.isInUse(object)) await this.#scaleDown(object, reading);
   }
 
   #mustHold(object: PoolObject): boolean {
