@@ -212,8 +212,8 @@ describe('a pool object', () => {
     await untilCondition('web', 'Ready', /^True InUse/);
     await waitUntil('two nodes have joined', async () => (await readyNodesOf('web')) === 2);
     await waitUntil('the status says so', async () => {
-      const out = await kubectl('get', 'pvp', 'web');
-      if (!/^web +2 +2 +2 +True +\S+$/m.test(out)) throw new Error(out);
+      const out = await kubectl('get', 'pvp', 'web', '-o', 'wide');
+      if (!/^web +2 +2 +2 +2 +false +True +InUse /m.test(out)) throw new Error(out);
       return true;
     });
     const before = await read('web');
