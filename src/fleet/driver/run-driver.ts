@@ -228,7 +228,7 @@ class DriverTerm implements DriverLease {
     const { events } = this.#run;
     const renewing = this.#renew();
     try {
-      if (!(await this.#isElected())) return;
+      if (!(await this.#isElected()) || !(await this.#isSynchronized())) return;
       this.#options.driverRegistry?.begin(this);
       this.#options.forecast.beginTerm(this);
       events.onLeading?.(true);
@@ -263,6 +263,30 @@ class DriverTerm implements DriverLease {
         events.onHeartbeat?.();
       },
     });
+  }
+
+  /** A pass decides by the records: it must see what the driver before has written. False when the term is over. */
+  async #isSynchronized(): Promise<boolean> {
+    const { store, clock } = this.#options;
+    const { ending, events } = this.#run;
+    const signal = AbortSignal.any([ending, ...this.#lostSignals()]);
+    while (!signal.aborted) {
+      try {
+        await store.synchronize({ signal });
+        return true;
+      } catch (error) {
+        const failure = asPvescalerError(error);
+        if (failure.class === 'Bug') throw error;
+        if (!(failure instanceof Cancelled)) events.onError?.(failure);
+        events.onHeartbeat?.();
+        await clock.sleep(AFTER_ERROR_MS, { signal }).catch(() => undefined);
+      }
+    }
+    return false;
+  }
+
+  #lostSignals(): readonly AbortSignal[] {
+    return [this.#lost.signal, ...(this.#election === undefined ? [] : [this.#election.lost])];
   }
 
   /** A lease that cannot be renewed is lost when it expires, whatever the reason. */
@@ -324,10 +348,7 @@ class DriverTerm implements DriverLease {
 
   async #reconcile(): Promise<void> {
     const { signal, ending } = this.#run;
-    const lost = [
-      this.#lost.signal,
-      ...(this.#election === undefined ? [] : [this.#election.lost]),
-    ];
+    const lost = this.#lostSignals();
     const acting = AbortSignal.any([signal, ...lost]);
     const going = AbortSignal.any([ending, this.#ended.signal, ...lost]);
     const working = this.#runQueue(going);
