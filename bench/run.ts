@@ -12,6 +12,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   grpc: async () => (await import('./grpc/index.ts')).grpcBenchmark,
   loop: async () => (await import('./loop/index.ts')).loopBenchmark,
   standalone: async () => (await import('./standalone/index.ts')).standaloneBenchmark,
+  store: async () => (await import('./store/index.ts')).storeBenchmark,
   fleet: async () => (await import('./fleet/index.ts')).fleetBenchmark,
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Argument, type Command } from 'commander';
 import { NotFound } from '../ports/errors.ts';
-import type { Explained, SubjectKind } from '../scaling/index.ts';
+import type { Explained, Explanation, SubjectKind } from '../scaling/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { withPlan } from './make-plan.ts';
@@ -52,7 +52,7 @@ async function printExplanation(
 ): Promise<void> {
   const { explain } = await import('../scaling/index.ts');
   const explanation = explain(explained, kind, name);
-  if (!explanation.isKnown) throw notFound(kind, name);
+  if (!explanation.isKnown) throw notFound(kind, name, explanation);
   const { formatExplanation } = await import('./format-plan.ts');
   await printObjects(host, options, {
     value: explanation,
@@ -61,7 +61,7 @@ async function printExplanation(
   });
 }
 
-function notFound(kind: SubjectKind, name: string): NotFound {
+function notFound(kind: SubjectKind, name: string, { lines }: Explanation): NotFound {
   const hint = {
     pod: 'Name it namespace/name; a pod that has ended is not known.',
     node: 'kubectl get nodes lists them.',
@@ -71,9 +71,7 @@ function notFound(kind: SubjectKind, name: string): NotFound {
   }[kind];
   return new NotFound(
     kind === 'pool' ? 'POOL_NOT_FOUND' : 'RECORD_NOT_FOUND',
-    `there is no ${kind} ${name}`,
-    {
-      hint,
-    },
+    [`there is no ${kind} ${name}`, ...lines.map(({ text }) => text)].join('; '),
+    { hint },
   );
 }

@@ -26,8 +26,8 @@ export interface WriteOptions {
   readonly fence?: Lease;
   /**
    * A crash may lose the write; the record is then as before it. This process sees it at once. A store for which each
-   * write is expensive combines it with the next write to the same record, or writes it within seconds. Only `replace`
-   * and `remove` are ever deferred.
+   * write is expensive combines it with the next write to the same record, or to one that it keeps with it, or writes
+   * it soon, at the latest when the fence is released or the store is closed.
    */
   readonly isDeferrable?: boolean;
   readonly signal?: AbortSignal | undefined;
@@ -118,7 +118,10 @@ export interface StoreIdentity {
 
 /** Several processes may open the same store at the same time. */
 export interface Store {
-  /** Written by front ends, closed by the driver. Key = intent id. */
+  /**
+   * Written by front ends, closed by the driver. Key = intent id. Other processes may see an intent that is done as
+   * removed, unless it decides about one VM.
+   */
   readonly intents: Collection<Intent>;
   /** Written only by the driver. Key = machine id. */
   readonly machines: Collection<Machine>;

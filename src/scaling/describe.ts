@@ -65,7 +65,7 @@ export function limitCause(
     return {
       subject: { kind: 'pool', name: pool },
       code: 'PoolWithoutHost',
-      reason: `pool ${pool} refused: it has no host that can be used now`,
+      reason: `pool ${pool} refused: ${state?.withoutHost ?? 'it has no host'}`,
       facts: {},
     };
   return hostCause(pool, domain, limit);

@@ -55,11 +55,17 @@ export function isReady(machine: ScalingMachine): boolean {
 /** Why a requested machine will not be placed soon. */
 export function findPlaceRefusal(
   machine: ScalingMachine,
-  { pools, now }: Pick<ScalingInput, 'pools' | 'now'>,
+  { pools, now, unreadRegions = {} }: Pick<ScalingInput, 'pools' | 'now' | 'unreadRegions'>,
 ): string | undefined {
   if (machine.phase !== undefined && machine.phase !== 'requested') return undefined;
   if (machine.refusal !== undefined) return machine.refusal.message;
-  const backoff = pools.find(({ config }) => config.name === machine.pool)?.backoff;
+  const pool = pools.find(({ config }) => config.name === machine.pool);
+  const { requestedHost } = machine;
+  const regions = requestedHost === undefined ? pool?.config.regions : [requestedHost.region];
+  const [unread] = regions ?? [];
+  if (unread !== undefined && regions?.every((region) => unreadRegions[region] !== undefined))
+    return `region ${unread} cannot be read`;
+  const { backoff } = pool ?? {};
   return backoff !== undefined && backoff.until > now ? backoff.message : undefined;
 }
 

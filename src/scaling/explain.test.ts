@@ -126,6 +126,30 @@ describe('explain', () => {
     );
   });
 
+  it('says that the region of a pool or a host cannot be read', () => {
+    const input = anInput({ hosts: [], unreadRegions: { lab: 'connection refused' } });
+    const unread = 'region lab cannot be read, so it gets and loses no machine: connection refused';
+    expect(lines(input, 'pool', 'workers')).toContain(unread);
+    const other = anInput({ hosts: [], unreadRegions: { attic: 'connection refused' } });
+    expect(lines(other, 'pool', 'workers')).toHaveLength(1);
+    const { plan } = decide(input);
+    for (const name of ['pve2', 'lab/pve2'])
+      expect(explain({ input, plan }, 'host', name)).toMatchObject({
+        isKnown: false,
+        lines: [{ text: unread }],
+      });
+    expect(lines(input, 'host', 'attic/pve2')).toEqual([]);
+  });
+
+  it('says why a pending pod gets no machine whatever the pools are', () => {
+    const daemon = anInput({ pods: [aPod({ name: 'agent', controller: 'DaemonSet' })] });
+    expect(lines(daemon, 'pod', 'agent')[1]).toBe(
+      'belongs to a DaemonSet: a new machine would only get another pod of it',
+    );
+    const deleted = anInput({ pods: [aPod({ name: 'web', terminating: true })] });
+    expect(lines(deleted, 'pod', 'web')[1]).toBe('is being deleted, so it needs no machine');
+  });
+
   it('says what is left of a host', () => {
     const capacity = { cpus: 6, memoryBytes: 10 * GIB, diskBytes: 100 * GIB };
     const input = anInput({

@@ -2,7 +2,7 @@
 // Explains one pod, node, pool or host from an input and the plan that was made from it.
 
 import { formatAge, formatCount } from '../model/format-text.ts';
-import { podKey } from '../model/pod.ts';
+import { isDaemonSetPod, type Pod, podKey } from '../model/pod.ts';
 import { formatReason, simulateDrain } from '../scheduling/index.ts';
 import { describeSize, freeBytes } from './describe.ts';
 import { effectiveLimits } from './effective-limits.ts';
@@ -14,7 +14,7 @@ import { utilizationOf } from './utilization.ts';
 
 export interface Explanation {
   readonly subject: Refusal['subject'];
-  /** Whether the input contains it. */
+  /** Whether the input contains it. The lines of an unknown one say why it may be unknown. */
   readonly isKnown: boolean;
   readonly lines: readonly ExplanationLine[];
 }
@@ -78,10 +78,18 @@ function explainPod({ input, plan }: Explained, name: string): Explanation {
     isKnown: true,
     lines: [
       stateLine(`has been pending for ${formatAge(age)}`, { ageMs: age }),
+      ...(pod === undefined ? [] : skippedLines(pod)),
       ...placementLines(plan, full),
       ...refusalLines(plan, subject),
     ],
   };
+}
+
+/** Why no machine is created for it, whatever the pools are. */
+function skippedLines(pod: Pod): readonly ExplanationLine[] {
+  if (pod.isTerminating) return [stateLine('is being deleted, so it needs no machine')];
+  if (!isDaemonSetPod(pod)) return [];
+  return [stateLine('belongs to a DaemonSet: a new machine would only get another pod of it')];
 }
 
 function placementLines(plan: Plan, name: string): readonly ExplanationLine[] {
@@ -206,18 +214,22 @@ function explainPool({ input, plan }: Explained, name: string): Explanation {
   const hosts = plan.refusals
     .filter(({ subject: { kind }, facts }) => kind === 'host' && facts['pool'] === name)
     .map(refusalLine);
+  const regions = plan.refusals
+    .filter(({ code, subject: { name: region } }) => {
+      return code === 'RegionUnread' && pool.config.regions.includes(region);
+    })
+    .map(refusalLine);
   return {
     subject,
     isKnown: true,
-    lines: [state, ...steps, ...refusalLines(plan, subject), ...hosts],
+    lines: [state, ...steps, ...refusalLines(plan, subject), ...hosts, ...regions],
   };
 }
 
 function explainHost({ input, plan }: Explained, name: string): Explanation {
   const found = input.hosts.filter((one) => hostKey(one) === name || one.name === name);
   const [host] = found;
-  if (host === undefined || found.length > 1)
-    return { subject: { kind: 'host', name }, isKnown: false, lines: [] };
+  if (host === undefined || found.length > 1) return explainUnreadHost(plan, name);
   const subject = { kind: 'host' as const, name: hostKey(host) };
   const machines = input.machines.filter(
     ({ placement }) => placement?.host === host.name && placement.region === host.region,
@@ -241,6 +253,16 @@ function explainHost({ input, plan }: Explained, name: string): Explanation {
       ...refusalLines(plan, subject),
     ],
   };
+}
+
+/** A host of a region that cannot be read is not in the input. */
+function explainUnreadHost({ refusals }: Plan, name: string): Explanation {
+  const [region = '', host] = name.split('/');
+  const unread = refusals.filter(
+    ({ code, subject }) =>
+      code === 'RegionUnread' && (host === undefined || subject.name === region),
+  );
+  return { subject: { kind: 'host', name }, isKnown: false, lines: unread.map(refusalLine) };
 }
 
 function refusalLines(plan: Plan, { kind, name }: Refusal['subject']): readonly ExplanationLine[] {

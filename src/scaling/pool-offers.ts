@@ -30,6 +30,8 @@ export interface PoolState {
   /** How many machines may be added by this decision, and why no more. */
   readonly room: { readonly machines: number; readonly code: RefusalCode; readonly reason: string };
   readonly exclusion?: PoolExclusion;
+  /** Why it can use no host. Absent: it can use one. */
+  readonly withoutHost?: string;
 }
 
 export function poolStates(input: ScalingInput): ReadonlyMap<string, PoolState> {
@@ -40,6 +42,7 @@ export function poolStates(input: ScalingInput): ReadonlyMap<string, PoolState> 
       const members = byPool.get(name) ?? [];
       const limits = effectiveLimits(pool.config, input.now);
       const exclusion = findExclusion(pool, input.now);
+      const withoutHost = describeNoHost(pool, input);
       const state: PoolState = {
         pool,
         limits,
@@ -48,10 +51,38 @@ export function poolStates(input: ScalingInput): ReadonlyMap<string, PoolState> 
         memoryBytes: members.reduce((sum, { size }) => sum + size.memoryBytes, 0),
         room: roomOf(pool, limits, members.length),
         ...(exclusion !== undefined && { exclusion }),
+        ...(withoutHost !== undefined && { withoutHost }),
       };
       return [name, state];
     }),
   );
+}
+
+/** How many reasons why hosts cannot be used are listed. */
+const MAX_HOST_REASONS = 3;
+
+function describeNoHost(
+  { config }: ScalingPool,
+  { hosts, unreadRegions = {} }: Pick<ScalingInput, 'hosts' | 'unreadRegions'>,
+): string | undefined {
+  const refusals = hosts.flatMap(({ region, pools }) => {
+    const capacity = pools[config.name];
+    return capacity === undefined ? [] : [{ region, refusal: capacity.refusal }];
+  });
+  if (refusals.some(({ refusal }) => refusal === undefined)) return undefined;
+  const isUnread = (region: string): boolean => unreadRegions[region] !== undefined;
+  const reasons = [
+    ...config.regions
+      .filter(isUnread)
+      .map((region) => `region ${region} cannot be read: ${unreadRegions[region]}`),
+    ...refusals.flatMap(({ region, refusal }) =>
+      isUnread(region) ? [] : (refusal?.message ?? []),
+    ),
+  ];
+  const shown = [...new Set(reasons)].slice(0, MAX_HOST_REASONS).join('; ');
+  const count = formatCount(refusals.length, 'host');
+  const none = refusals.length === 0 ? 'it has no host' : `it can use none of its ${count} now`;
+  return shown === '' ? none : `${none}: ${shown}`;
 }
 
 function findExclusion(pool: ScalingPool, now: number): PoolExclusion | undefined {

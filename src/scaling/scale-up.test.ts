@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { decide } from './decide.ts';
-import type { CreateStep, Plan, ScalingInput } from './index.ts';
+import type { CreateStep, Plan, ScalingInput, ScalingMachine } from './index.ts';
 import {
   aHost,
   anInput,
@@ -142,6 +142,31 @@ describe('scale-up', () => {
       { kind: 'create', pool: 'second' },
       { kind: 'cancel', pool: 'first' },
     ]);
+  });
+
+  it('does not wait for a requested machine whose regions cannot be read', () => {
+    const kinds = (regions: readonly string[], over: Partial<ScalingMachine> = {}) =>
+      decide(
+        anInput({
+          pools: [aScalingPool({ name: 'first', regions }), aScalingPool({ name: 'second' })],
+          machines: [
+            aScalingMachine({ pool: 'first', phase: 'requested', placement: undefined, ...over }),
+          ],
+          hosts: [{ ...aHost('pve1', ['second']) }],
+          unreadRegions: { attic: 'connection refused' },
+          pods: pods(1),
+        }),
+      ).plan.steps.map(({ kind, pool, reason }) => `${kind} ${pool}: ${reason}`);
+    const replaced = [
+      expect.stringContaining('create second'),
+      expect.stringMatching(/^cancel first: .* has no place \(region attic cannot be read\)/),
+    ];
+    expect(kinds(['attic'])).toEqual(replaced);
+    expect(kinds(['attic', 'lab'])).toEqual([]);
+    const requestedHost = { region: 'attic', host: 'pve9' };
+    expect(kinds(['attic', 'lab'], { requestedHost })).toEqual(replaced);
+    const placement = { region: 'attic', host: 'pve9', name: 'first-1' };
+    expect(kinds(['attic'], { phase: 'creating', placement })).toEqual([]);
   });
 
   it('cancels a requested machine without a place when only pods wait that it cannot help', () => {
@@ -367,6 +392,29 @@ describe('hosts', () => {
       'pool workers refused: host pve1 is offline',
     );
     expect(codes(plan)).toEqual(['HostUnusable', 'PodWaitsForLimit', 'PoolWithoutHost']);
+  });
+
+  it('are counted and named when a pool can use none of them', () => {
+    const refused = (name: string, message: string) =>
+      aHost(name, ['workers'], { refusal: { code: 'HostOffline', message } });
+    const reasonOf = (over: Parameters<typeof anInput>[0]) =>
+      decide(anInput({ pods: pods(1), ...over })).plan.refusals.find(
+        ({ subject }) => subject.kind === 'pod',
+      )?.reason;
+    const offline = ['pve1', 'pve2'].map((name) => refused(name, `host ${name} is offline`));
+    expect(reasonOf({ hosts: offline })).toBe(
+      'pod default/web-0 waits: pool workers refused: it can use none of its 2 hosts now: host pve1 is offline; host pve2 is offline',
+    );
+    const stale = [
+      refused('pve1', 'region lab: no answer'),
+      { ...refused('b', 'no disk'), region: 'b' },
+    ];
+    expect(reasonOf({ hosts: stale, unreadRegions: { lab: 'no answer' } })).toBe(
+      'pod default/web-0 waits: pool workers refused: it can use none of its 2 hosts now: region lab cannot be read: no answer; no disk',
+    );
+    expect(reasonOf({ hosts: [] })).toBe(
+      'pod default/web-0 waits: pool workers refused: it has no host',
+    );
   });
 
   it('are named by the steps for pods that are spread over zones', () => {

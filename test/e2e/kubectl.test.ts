@@ -147,7 +147,20 @@ describe('kubectl with the simulated cluster', () => {
       status: 1,
       stderr: 'error: Metrics API not available\n',
     });
-    expect(run('exec deploy/web -- date').status).toBe(1);
+    for (const command of ['exec deploy/web -- date', 'port-forward deploy/web 0:80'])
+      expect(run(command)).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining('the simulator runs no containers'),
+      });
+  });
+
+  it('says that a kind does not exist', () => {
+    const thing = 'apiVersion: example.com/v1\nkind: Thing\nmetadata: { name: x }\n';
+    writeFileSync(join(folder, 'thing.yaml'), thing);
+    expect(run('apply -f thing.yaml')).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('no matches for kind "Thing" in version "example.com/v1"'),
+    });
   });
 
   it('says that there are no logs', () => {
@@ -191,6 +204,8 @@ describe('kubectl with the simulated cluster', () => {
     expect(kubectl('get clusterrole eleven -o jsonpath={.rules[0].verbs}')).toBe('["get","list"]');
     expect(kubectl('get rolebinding twelve -o jsonpath={.roleRef.name}')).toBe('ten');
     expect(kubectl('auth can-i create pods')).toBe('yes\n');
+    expect(kubectl('auth can-i --list')).toMatch(/^\*\.\* .*\[\*\]$/m);
+    expect(kubectl('auth whoami')).toMatch(/^Username +kubernetes-admin$/m);
   });
 
   it('labels, taints, patches and deletes', () => {

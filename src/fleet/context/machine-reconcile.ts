@@ -83,8 +83,9 @@ export class MachineReconcile {
     );
   }
 
+  /** For what a driver can find out again: a crash may lose it. */
   update(changes: MachineChanges): Promise<void> {
-    return this.context.records.update(this.id, changes);
+    return this.context.records.update(this.id, changes, { isDeferrable: true });
   }
 
   async move(to: Phase, changes: MachineChanges = {}): Promise<ReconcileResult> {

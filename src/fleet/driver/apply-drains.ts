@@ -29,8 +29,8 @@ export async function requestDrain(
     return intent.requestedBy === AUTOSCALER ? refuse(context, machine) : 'without-node';
   }
   if (node === 'unknown') return 'later';
-  // The record first: a machine that is draining always has one.
-  await context.records.putDrain({
+  // The record first: a machine that is draining always has one. Without that machine, the intent is applied again.
+  const drain: Drain = {
     ...requestOf(context, intent, machine),
     machine: machine.id,
     nodeName: node.name,
@@ -39,7 +39,8 @@ export async function requestDrain(
     stateSince: context.now,
     isCordonedByDrain: false,
     blockedBy: [],
-  });
+  };
+  await context.records.putDrain(drain, { isDeferrable: true });
   await context.records.move(machine.id, 'draining');
   context.state.backoffs.delete(machine.id);
   return 'applied';

@@ -58,6 +58,21 @@ describe('a drain', () => {
     );
   });
 
+  it('whose progress was lost by a crash still uncordons the Node when it is undone', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { cluster, nodeName, store, id } = testFleet;
+    protect(testFleet, testFleet.putPod({ name: 'web-0' }));
+    await requestDrain(testFleet);
+    const drain = await testFleet.untilDrain('evicting');
+    await runPasses(testFleet, 2);
+    expect(cluster.state.nodes.get(nodeName)?.unschedulable).toBe(true);
+    const seen = (await store.drains.get(id)) ?? expect.unreachable('there is no drain');
+    await store.drains.replace(seen, { ...drain, state: 'wanted', isCordonedByDrain: false });
+    await testFleet.untilDrain('evicting');
+    await testFleet.fleet.cancelDrain([id], REASON);
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+  });
+
   it('evicts neither mirror pods nor pods of DaemonSets nor finished pods', async () => {
     const testFleet = await aDrainTestFleet();
     testFleet.putPod({ name: 'static', isMirror: true });

@@ -89,7 +89,10 @@ async function continueDrain(step: DrainStep): Promise<ReconcileResult> {
 async function taint(step: DrainStep): Promise<ReconcileResult> {
   const { reconcile, drain, cluster, node } = step;
   const { context } = reconcile;
-  await cluster.changeNode(node, { addTaints: [DRAIN_TAINT] }, context.writeOptions());
+  // The record of a drain that had begun may be lost: the value of the taint says that it cordoned the Node.
+  const value = drainTaintOf(node)?.value ?? DRAIN_TAINT.value;
+  const addTaints = [{ ...DRAIN_TAINT, value }];
+  await cluster.changeNode(node, { addTaints }, context.writeOptions());
   await moveDrain(reconcile, drain, 'tainted');
   await reconcile.record({
     kind: 'did',
@@ -102,13 +105,15 @@ async function taint(step: DrainStep): Promise<ReconcileResult> {
 /** From here on no pod without a toleration can be scheduled to the Node: what is listed now is complete. */
 async function begin(step: DrainStep): Promise<ReconcileResult> {
   const { reconcile, drain, cluster, node } = step;
-  if (drainTaintOf(node) === undefined) {
+  const taint = drainTaintOf(node);
+  if (taint === undefined) {
     return requeue(VIEW_RECHECK_MS, 'the taint of its Node is not in the view yet');
   }
   const pods = await cluster.podsOn(node.name, reconcile.context.readOptions);
   const refusal = await check(step, pods);
   if (refusal !== undefined) return decideUndo(step, 'changed', refusal);
-  await moveDrain(reconcile, drain, 'evicting', { isCordonedByDrain: !node.unschedulable });
+  const isCordonedByDrain = !node.unschedulable || taint.value === CORDONED_BY_DRAIN;
+  await moveDrain(reconcile, drain, 'evicting', { isCordonedByDrain });
   return CONTINUE;
 }
 
@@ -185,7 +190,9 @@ async function waitFor(
   const rounds = isSame ? (drainWaits.get(reconcile.id) ?? 0) + 1 : 0;
   drainWaits.set(reconcile.id, rounds);
   if (drain.state !== state) await moveDrain(reconcile, drain, state, { blockedBy });
-  else if (!isSame) await reconcile.context.records.putDrain({ ...drain, blockedBy });
+  else if (!isSame) {
+    await reconcile.context.records.putDrain({ ...drain, blockedBy }, { isDeferrable: true });
+  }
   const refused = blockedBy.filter((blocker) => !isTerminatingPod(blocker));
   if (refused.length > 0) await recordBlocked(step, refused);
   const maxMs = refused.length > 0 ? MAX_BLOCKED_MS : MAX_WAIT_MS;
@@ -375,6 +382,7 @@ async function moveDrain(
     );
   }
   const moved = { ...drain, ...changes, state: to, stateSince: context.now };
-  await context.records.putDrain(moved);
+  // A decision to undo must not be lost. The Node shows the other states, and the last ones come with a change of phase.
+  await context.records.putDrain(moved, { isDeferrable: to !== 'undoing' });
   return moved;
 }

@@ -19,6 +19,7 @@ import type { PoolState } from '../../model/pool.ts';
 import type { Member } from '../../pools/index.ts';
 import { Bug, Conflict } from '../../ports/errors.ts';
 import type { Random } from '../../ports/random.ts';
+import type { WriteOptions } from '../../ports/store.ts';
 import type { MachineIndex } from './machine-index.ts';
 import type { RecordCache } from './record-cache.ts';
 import type { UsageIndex } from './usage-index.ts';
@@ -36,6 +37,21 @@ export type MachineChanges = Partial<
   readonly seedVolume?: string | undefined;
   readonly missingSince?: number | undefined;
 };
+
+/**
+ * Phases whose record may be lost by a crash: the machine is then in an earlier one, from which the driver looks its VM up
+ * again. `creating` is not one of them, because it is recorded before the VM exists; nor are those that other
+ * processes wait for.
+ */
+const DERIVED_PHASES: ReadonlySet<Phase> = new Set([
+  'placed',
+  'configuring',
+  'starting',
+  'booting',
+  'joining',
+]);
+
+type Deferral = Pick<WriteOptions, 'isDeferrable'>;
 
 export class Records {
   readonly #cache: RecordCache;
@@ -79,12 +95,13 @@ export class Records {
     return this.#cache.drains.get(id);
   }
 
-  putDrain(drain: Drain): Promise<void> {
-    return this.#cache.drains.put(drain.machine, drain, this.#fence);
+  putDrain(drain: Drain, options: Deferral = {}): Promise<void> {
+    return this.#cache.drains.put(drain.machine, drain, { ...this.#fence, ...options });
   }
 
+  /** Deferrable: a record that is left is removed later. */
   removeDrain(id: MachineId): Promise<void> {
-    return this.#cache.drains.remove(id, this.#fence);
+    return this.#cache.drains.remove(id, { ...this.#fence, isDeferrable: true });
   }
 
   get intents(): readonly Intent[] {
@@ -146,19 +163,20 @@ export class Records {
     return this.#cache.intents.remove(id, this.#fence);
   }
 
-  putMachine(machine: Machine): Promise<void> {
-    return this.#cache.machines.put(machine.id, machine, this.#fence);
+  putMachine(machine: Machine, options: Deferral = {}): Promise<void> {
+    return this.#cache.machines.put(machine.id, machine, { ...this.#fence, ...options });
   }
 
-  update(id: MachineId, changes: MachineChanges): Promise<void> {
-    return this.putMachine(changed(this.machine(id), changes));
+  update(id: MachineId, changes: MachineChanges, options?: Deferral): Promise<void> {
+    return this.putMachine(changed(this.machine(id), changes), options);
   }
 
   /** Removes the task unless `changes` names one: a task belongs to the phase that started it. */
   async move(id: MachineId, to: Phase, changes: MachineChanges = {}): Promise<void> {
     const next = transitionMachine(this.machine(id), to, this.#now());
     if (!next.ok) throw new Bug('BUG', next.problem);
-    await this.putMachine(changed(next.value, { task: undefined, ...changes }));
+    const isDeferrable = DERIVED_PHASES.has(to);
+    await this.putMachine(changed(next.value, { task: undefined, ...changes }), { isDeferrable });
   }
 
   /** Sets the phase that the VM itself proves, whichever transition that is. */
@@ -168,8 +186,9 @@ export class Records {
     return this.putMachine(changed(corrected, { task: undefined, failure: undefined, ...changes }));
   }
 
+  /** Deferrable: a record that is left is removed later. */
   removeMachine(id: MachineId): Promise<void> {
-    return this.#cache.machines.remove(id, this.#fence);
+    return this.#cache.machines.remove(id, { ...this.#fence, isDeferrable: true });
   }
 
   async leaseAddress(lease: AddressLease): Promise<void> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kind of object each collection of the Store is kept in.
-import type { CollectionName } from '../../ports/record-validators.ts';
+import { isVmIntent } from '../../model/intent.ts';
+import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import {
   addressLeaseSpec,
   machineSpec,
@@ -23,6 +24,9 @@ export interface PrinterColumn {
   readonly description: string;
   readonly isWide?: true;
 }
+
+/** The records of one object. */
+export type RecordParts = { readonly [N in CollectionName]?: RecordKinds[N] };
 
 /** A record of one collection inside an object. */
 export interface RecordPart {
@@ -49,6 +53,8 @@ export interface ObjectKind {
   /** The status of an object that has none; such a status is not written at creation. */
   readonly initialStatus?: JsonRecord;
   readonly parts: readonly RecordPart[];
+  /** Whether the records need no object any more: then only this process remembers them. */
+  readonly isOver?: (parts: RecordParts) => boolean;
   readonly columns: readonly PrinterColumn[];
 }
 
@@ -151,6 +157,8 @@ const REQUEST: ObjectKind = {
   hasStatusSubresource: true,
   initialStatus: { state: 'open' },
   parts: [{ collection: 'intents', idField: 'id' }],
+  // The result of a decision about one VM is shown to the person who made it.
+  isOver: ({ intents }) => intents?.state === 'done' && !isVmIntent(intents),
   columns: [
     { name: 'Kind', type: 'string', path: '.spec.kind', description: 'What is requested.' },
     { name: 'Pool', type: 'string', path: '.spec.pool', description: 'Pool of the machines.' },

@@ -36,8 +36,11 @@ import { RecordCollection } from './record-collection.ts';
 import { RecordCopy } from './record-copy.ts';
 import { storeIdentity } from './stored-identity.ts';
 
-/** How long a deferrable write may wait for another write to the same object. */
-export const DEFERRED_MS = 10_000;
+/**
+ * How long a deferrable write may wait for another write to the same object: long enough that the creation of a machine
+ * needs few writes, short enough for people and other processes who look at its progress.
+ */
+const DEFERRED_MS = 30_000;
 
 export interface KubernetesStoreOptions {
   /** Adds the credentials itself; closed with this store. */
@@ -62,6 +65,7 @@ export interface KubernetesStoreOptions {
 interface WatchedKind {
   readonly kind: ObjectKind;
   readonly reflector: Reflector<ServerObject>;
+  readonly copy: ObjectCopy;
   readonly writer: ObjectWriter;
 }
 
@@ -122,6 +126,7 @@ export class KubernetesStore implements Store {
         }),
       );
       await unlessAborted(Promise.all(lists), signal);
+      for (const { copy } of this.#kinds) copy.forgetRemembered();
     });
   }
 
@@ -203,7 +208,7 @@ export class KubernetesStore implements Store {
       onDeferred: () => this.#scheduleFlush(),
       onError,
     });
-    return { kind, reflector, writer };
+    return { kind, reflector, copy, writer };
   }
 
   #collection<N extends CollectionName>(collection: N): RecordCollection<N> {
@@ -234,15 +239,15 @@ export class KubernetesStore implements Store {
     const { signal } = this.#closing;
     if (this.#isFlushScheduled || signal.aborted) return;
     this.#isFlushScheduled = true;
-    this.#options.clock.sleep(DEFERRED_MS, { signal }).then(
-      async () => {
-        await this.#flush();
-        this.#isFlushScheduled = false;
-        // After an error, or deferred meanwhile.
-        if (this.#kinds.some(({ writer }) => writer.hasDeferred)) this.#scheduleFlush();
-      },
-      () => undefined,
-    );
+    void this.#flushLater(signal).catch(() => undefined);
+  }
+
+  async #flushLater(signal: AbortSignal): Promise<void> {
+    await this.#options.clock.sleep(DEFERRED_MS, { signal });
+    await this.#flush();
+    this.#isFlushScheduled = false;
+    // After an error, or deferred meanwhile.
+    if (this.#kinds.some(({ writer }) => writer.hasDeferred)) this.#scheduleFlush();
   }
 }
 

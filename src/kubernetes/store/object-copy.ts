@@ -5,10 +5,10 @@ import type { Lease } from '../../model/lease.ts';
 import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import type { ObjectMeta } from '../objects.ts';
 import type { Reflector } from '../watch/reflector.ts';
-import type { ObjectKind } from './kinds.ts';
+import type { ObjectKind, RecordParts } from './kinds.ts';
 import { objectName, recordKey } from './object-names.ts';
 import type { RecordCopy } from './record-copy.ts';
-import { fromObject, type RecordObject, type RecordParts } from './record-objects.ts';
+import { fromObject, type RecordObject } from './record-objects.ts';
 import { isEqualJson, type JsonRecord } from './schema.ts';
 
 /** An object of the API server at one resource version. */
@@ -56,6 +56,8 @@ interface DeferredWrite {
   readonly fence: Lease | undefined;
 }
 
+type Remembered = Pick<ServerObject, 'key' | 'parts'>;
+
 interface ObjectCopyOptions {
   readonly kind: ObjectKind;
   readonly namespace: string;
@@ -67,6 +69,8 @@ export class ObjectCopy {
   readonly #options: ObjectCopyOptions;
   readonly #objects = new Map<string, ServerObject>();
   readonly #own = new Map<string, OwnWrite>();
+  /** Records without an object, which only this process remembers. */
+  readonly #remembered = new Map<string, Remembered>();
   readonly #deferred = new Map<string, Map<CollectionName, DeferredWrite>>();
 
   constructor(options: ObjectCopyOptions) {
@@ -79,7 +83,8 @@ export class ObjectCopy {
 
   /** The records of the object as this process sees them. */
   visibleParts(name: string): RecordParts {
-    const parts: Partial<Record<CollectionName, unknown>> = { ...this.#objects.get(name)?.parts };
+    const known = (this.#objects.get(name) ?? this.#remembered.get(name))?.parts;
+    const parts: Partial<Record<CollectionName, unknown>> = { ...known };
     for (const [collection, { value }] of this.#deferred.get(name) ?? []) parts[collection] = value;
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value is a record of its collection
     return parts as RecordParts;
@@ -95,6 +100,26 @@ export class ObjectCopy {
     const { uid, version } = object;
     this.#own.set(name, { uid, version, object });
     this.#settle(name);
+  }
+
+  isRemembered(name: string): boolean {
+    return this.#remembered.has(name);
+  }
+
+  /** The object was deleted, and its records stay visible to this process; without records, they do not. */
+  remember(name: string, key: string, parts: RecordParts): void {
+    const isEmpty = Object.values(parts).every((part) => part === undefined);
+    if (isEmpty) this.#remembered.delete(name);
+    else this.#remembered.set(name, { key, parts });
+    this.confirmAbsent(name);
+    for (const { collection } of this.#options.kind.parts) {
+      if (!this.#objects.has(name)) this.#show(collection, key, parts[collection]);
+    }
+  }
+
+  /** Everything that has no object is over. */
+  forgetRemembered(): void {
+    for (const [name, { key }] of this.#remembered) this.remember(name, key, {});
   }
 
   /** The object does not exist any more. */
@@ -153,7 +178,10 @@ export class ObjectCopy {
     const object = next?.problem === undefined ? next : withLastRecords(next, before);
     if (object === before) return;
     if (object === undefined) this.#objects.delete(name);
-    else this.#objects.set(name, object);
+    else {
+      this.#objects.set(name, object);
+      this.#remembered.delete(name);
+    }
     for (const { collection } of this.#options.kind.parts) {
       this.#applyPart(name, collection, { before, object });
     }
@@ -162,13 +190,12 @@ export class ObjectCopy {
 
   #applyPart(name: string, collection: CollectionName, { before, object }: ObjectChange): void {
     const key = (object ?? before)?.key ?? name;
-    const value = object?.parts[collection];
+    const value = (object ?? this.#remembered.get(name))?.parts[collection];
     const isOther = isOtherObject(before, object);
-    const deferred = this.#deferred.get(name);
-    if (deferred?.has(collection) === true) {
-      if (!isOther && isEqualJson(before?.parts[collection], value)) return;
-      deferred.delete(collection);
-    }
+    const isSame = !isOther && isEqualJson(before?.parts[collection], value);
+    // A deferred write waits on, unless another process has changed the record.
+    if (isSame && this.#deferred.get(name)?.has(collection) === true) return;
+    this.#deferred.get(name)?.delete(collection);
     // A record of another object is another record, even if it is equal.
     if (isOther) this.#options.records.delete(collection, key);
     this.#show(collection, key, value);

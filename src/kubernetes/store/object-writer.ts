@@ -4,12 +4,12 @@ import type { Lease } from '../../model/lease.ts';
 import { Bug, Conflict, LostLeadership, PvescalerError } from '../../ports/errors.ts';
 import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import type { Versioned, WriteOptions } from '../../ports/store.ts';
-import { API_VERSION, type ObjectKind } from './kinds.ts';
+import { API_VERSION, type ObjectKind, type RecordParts } from './kinds.ts';
 import { mayHaveBeenSent, type ObjectClient, type WriteOutcome } from './object-client.ts';
 import { type ObjectCopy, readServerObject, type ServerObject } from './object-copy.ts';
 import { objectName } from './object-names.ts';
 import type { RecordCopy } from './record-copy.ts';
-import { type RecordParts, toContent, toObject } from './record-objects.ts';
+import { toContent, toObject } from './record-objects.ts';
 import { isEqualJson } from './schema.ts';
 
 /** An object that other clients change all the time, for example by annotations, is given up. */
@@ -54,7 +54,9 @@ export class ObjectWriter {
       if (fence !== undefined) await assertHeld(fence);
       const before = records.get(collection, key);
       check(before);
-      if (write.isDeferrable === true) this.#defer(name, write);
+      // A new object is never deferred: it takes its name.
+      const isDeferred = write.isDeferrable === true && this.#options.copy.get(name) !== undefined;
+      if (isDeferred) this.#defer(name, write);
       else await this.#writeNow(name, write);
       const after = records.get(collection, key);
       // An equal value is a write too.
@@ -163,20 +165,21 @@ export class ObjectWriter {
     { name, key, parts, isFenced }: Target,
     base: ServerObject | undefined,
   ): Promise<WriteOutcome> {
-    const { kind, client } = this.#options;
+    const { kind, client, copy } = this.#options;
     const isEmpty = kind.parts.every(({ collection }) => parts[collection] === undefined);
     if (base === undefined) {
-      if (isEmpty) return {};
+      if (isEmpty || copy.isRemembered(name)) return {};
       return client.create(toObject(kind, key, parts), isFenced);
     }
     const { uid, version, metadata, spec } = base;
     const resourceVersion = String(version);
-    const content = isEmpty ? undefined : toContent(kind, { key, parts, spec: spec ?? {} });
+    const isOver = isEmpty || kind.isOver?.(parts) === true;
+    const content = isOver ? undefined : toContent(kind, { key, parts, spec: spec ?? {} });
     if (content === undefined) {
       const outcome = await client.delete(name, { uid, resourceVersion }, isFenced);
-      if (isEmpty || outcome === 'refused') return outcome;
+      if (isOver || outcome === 'refused') return outcome;
       // What cannot be changed has changed: another object takes its place.
-      this.#options.copy.confirmAbsent(name);
+      copy.confirmAbsent(name);
       return this.#request({ name, key, parts, isFenced }, undefined);
     }
     const object = {
@@ -188,11 +191,11 @@ export class ObjectWriter {
     return client.replace(name, object, isFenced);
   }
 
-  #confirm({ name }: Target, { object }: Exclude<WriteOutcome, 'refused'>): void {
+  #confirm({ name, key, parts }: Target, { object }: Exclude<WriteOutcome, 'refused'>): void {
     const { copy, kind } = this.#options;
     this.#unsure.delete(name);
     copy.clearDeferred(name);
-    if (object === undefined) return copy.confirmAbsent(name);
+    if (object === undefined) return copy.remember(name, key, parts);
     const written = readServerObject(kind, object);
     copy.confirm(name, written);
     if (written.problem === undefined) return;
@@ -208,13 +211,15 @@ export class ObjectWriter {
   }
 
   /** Whether the object has these records. */
-  #isWritten({ name, parts }: Target): boolean {
+  #isWritten({ name, key, parts }: Target): boolean {
     const { copy, kind } = this.#options;
     const object = copy.get(name);
+    const isOver = object === undefined && kind.isOver?.(parts) === true;
     const isSame = kind.parts.every(({ collection }) =>
       isEqualJson(object?.parts[collection], parts[collection]),
     );
-    if (!isSame) return false;
+    if (isOver) copy.remember(name, key, parts);
+    else if (!isSame) return false;
     this.#unsure.delete(name);
     copy.clearDeferred(name);
     return true;

@@ -44,10 +44,8 @@ export class RecordCollection<N extends CollectionName> implements Collection<Re
     options: WriteOptions = {},
   ): Promise<Versioned<RecordKinds[N]>> {
     const { collection } = this.#options;
-    // A creation is never deferred: other processes must see that the key is taken.
     return this.#put(key, value, {
       ...options,
-      isDeferrable: false,
       check: (current) => {
         if (current === undefined) return;
         throw new Conflict('RECORD_EXISTS', `${collection} already contains ${key}`);

@@ -10,13 +10,12 @@ import {
   aPoolState,
 } from '../../ports/fakes/sample-records.ts';
 import type { CollectionName } from '../../ports/record-validators.ts';
-import { RECORD_KINDS } from './kinds.ts';
+import { RECORD_KINDS, type RecordParts } from './kinds.ts';
 import { objectName, recordKey } from './object-names.ts';
 import {
   fromObject,
   INITIAL_STATUS_ANNOTATION,
   type RecordObject,
-  type RecordParts,
   toContent,
   toObject,
 } from './record-objects.ts';
@@ -85,7 +84,7 @@ const CASES: readonly (readonly [string, CollectionName, string, RecordParts])[]
 ];
 
 describe('an object of records', () => {
-  it.each(CASES)('of %s has the same records when it is read', (_, collection, key, parts) => {
+  it.each(CASES)('of %s has the same records when it is read', (...[, collection, key, parts]) => {
     const object = toObject(kindOf(collection), key, parts);
     expect(returned(collection, object)).toEqual({ ok: true, value: parts });
     expect(recordKey(object.metadata)).toBe(key);

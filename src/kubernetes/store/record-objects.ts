@@ -6,11 +6,10 @@ import {
   type CollectionName,
   decodeRecord,
   RECORD_VALIDATORS,
-  type RecordKinds,
 } from '../../ports/record-validators.ts';
 import type { Validator } from '../../ports/validator.ts';
 import type { ApiObject, ObjectMeta } from '../objects.ts';
-import { API_VERSION, type ObjectKind, type RecordPart } from './kinds.ts';
+import { API_VERSION, type ObjectKind, type RecordPart, type RecordParts } from './kinds.ts';
 import { KEY_ANNOTATION, objectName, recordKey } from './object-names.ts';
 import { decodeValue, encodeValue, isEqualJson, isJsonRecord, type JsonRecord } from './schema.ts';
 
@@ -25,9 +24,6 @@ export interface RecordObject extends ApiObject {
   readonly spec?: JsonRecord;
   readonly status?: JsonRecord;
 }
-
-/** The records of one object. */
-export type RecordParts = { readonly [N in CollectionName]?: RecordKinds[N] };
 
 /** What is written of an object; its metadata only when it is created. */
 export interface ObjectContent {

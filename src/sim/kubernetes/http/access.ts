@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rights that a test takes from every user, and the SelfSubjectAccessReview that reports them.
+// Rights that a test takes from every user, and the reviews that report them and the user.
 import { ApiError } from '../storage/api-error.ts';
-import { isObject, type Json, objectField, textField } from '../storage/objects.ts';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  objectField,
+  textField,
+} from '../storage/objects.ts';
 import { splitApiVersion } from '../storage/resources.ts';
+import type { User } from './authentication.ts';
 import { splitPath } from './routes.ts';
 
-export const ACCESS_REVIEW_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+const REVIEW_PATH =
+  /^\/apis\/(authentication|authorization)\.k8s\.io\/v1\/(selfsubject(?:access|rules)?reviews)$/;
 
 /** One verb on one resource, `pods/eviction` for a subresource. */
 export interface AccessAttributes {
@@ -20,6 +28,13 @@ const VERBS: Readonly<Record<string, string>> = {
   PUT: 'update',
   PATCH: 'patch',
   DELETE: 'delete',
+};
+
+/** What is denied by a test is not subtracted. */
+const ALL_RULES = {
+  resourceRules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
+  nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
+  incomplete: false,
 };
 
 export class AccessRules {
@@ -50,23 +65,36 @@ export class AccessRules {
     );
   }
 
-  /** The answer to a SelfSubjectAccessReview. */
-  review(body: Json): object {
+  /** The answer to a review of what the user is or may do; undefined when the path is none. */
+  async review(
+    path: string,
+    user: User,
+    readBody: () => Promise<Json>,
+  ): Promise<object | undefined> {
+    const [, group = '', plural] = REVIEW_PATH.exec(path) ?? [];
+    if (plural === undefined) return undefined;
+    const body = await readBody();
     const spec = objectField(isObject(body) ? body : {}, 'spec');
-    const attributes = objectField(spec, 'resourceAttributes');
-    const subresource = textField(attributes, 'subresource');
-    const allowed = this.#allows({
+    const common = { apiVersion: `${group}.k8s.io/v1`, metadata: {}, spec };
+    switch (plural) {
+      case 'selfsubjectaccessreviews': {
+        const status = { allowed: this.#allowsReviewed(objectField(spec, 'resourceAttributes')) };
+        return { kind: 'SelfSubjectAccessReview', ...common, status };
+      }
+      case 'selfsubjectrulesreviews':
+        return { kind: 'SelfSubjectRulesReview', ...common, status: ALL_RULES };
+      default:
+        return { kind: 'SelfSubjectReview', ...common, status: { userInfo: user } };
+    }
+  }
+
+  #allowsReviewed(attributes: JsonObject): boolean {
+    const resource = [textField(attributes, 'resource'), textField(attributes, 'subresource')];
+    return this.#allows({
       verb: textField(attributes, 'verb'),
       group: textField(attributes, 'group'),
-      resource: [textField(attributes, 'resource'), subresource].filter(Boolean).join('/'),
+      resource: resource.filter(Boolean).join('/'),
     });
-    return {
-      kind: 'SelfSubjectAccessReview',
-      apiVersion: 'authorization.k8s.io/v1',
-      metadata: {},
-      spec,
-      status: { allowed },
-    };
   }
 
   #allows({ verb, group, resource }: AccessAttributes): boolean {

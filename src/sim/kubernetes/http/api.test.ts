@@ -262,3 +262,41 @@ describe('discovery', () => {
     }
   });
 });
+
+describe('a review', () => {
+  const review = (cluster: SimCluster, path: string, spec: JsonObject = {}) =>
+    cluster.call('POST', `/apis/${path}`, { spec });
+
+  it('names the user, what it may do, and whether it may do something', async () => {
+    const cluster = start();
+    expect(await review(cluster, 'authentication.k8s.io/v1/selfsubjectreviews')).toMatchObject({
+      status: 201,
+      body: { kind: 'SelfSubjectReview', status: { userInfo: { username: 'kubernetes-admin' } } },
+    });
+    const rules = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };
+    expect(await review(cluster, 'authorization.k8s.io/v1/selfsubjectrulesreviews')).toMatchObject({
+      status: 201,
+      body: { kind: 'SelfSubjectRulesReview', status: { resourceRules: [rules] } },
+    });
+    const access = 'authorization.k8s.io/v1/selfsubjectaccessreviews';
+    const attributes = { verb: 'create', group: '', resource: 'pods' };
+    expect(await review(cluster, access, { resourceAttributes: attributes })).toMatchObject({
+      status: 201,
+      body: { kind: 'SelfSubjectAccessReview', status: { allowed: true } },
+    });
+  });
+});
+
+describe('what needs a container', () => {
+  it.each(['exec', 'attach', 'portforward', 'ephemeralcontainers'])(
+    'is refused with the reason: %s',
+    async (subresource) => {
+      const cluster = start();
+      addPod(cluster, 'a');
+      expect(await cluster.call('POST', `${PODS}/a/${subresource}`)).toMatchObject({
+        status: 405,
+        body: { message: 'the simulator runs no containers' },
+      });
+    },
+  );
+});

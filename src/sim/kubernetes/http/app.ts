@@ -4,7 +4,7 @@ import type { Clock } from '../../../ports/clock.ts';
 import type { FaultKind, Faults } from '../faults.ts';
 import { ApiError, PlainError } from '../storage/api-error.ts';
 import type { ResourceStorage } from '../storage/resource-storage.ts';
-import { ACCESS_REVIEW_PATH, type AccessRules } from './access.ts';
+import type { AccessRules } from './access.ts';
 import { authenticate, authorize, type User } from './authentication.ts';
 import { readDiscovery } from './discovery.ts';
 import type { PagedLists } from './list.ts';
@@ -137,8 +137,9 @@ async function serveRequest(
     ...peer,
   });
   authorize(user, request.method, url.pathname);
-  if (request.method === 'POST' && url.pathname === ACCESS_REVIEW_PATH) {
-    return jsonResponse(options.access.review(await readBody({ request })), 201);
+  if (request.method === 'POST') {
+    const review = await options.access.review(url.pathname, user, () => readBody({ request }));
+    if (review !== undefined) return jsonResponse(review, 201);
   }
   options.access.check(user.username, { method: request.method, isWatch }, url.pathname);
   const document = request.method === 'GET' ? serveDocument(options, request, url) : undefined;
@@ -161,6 +162,7 @@ function serveDocument(options: AppOptions, request: Request, url: URL): Respons
   if (discovery !== undefined) return jsonResponse(discovery.body, 200, discovery.contentType);
   const openApi = readOpenApi(pathname, options.storage.resources.served);
   if (openApi !== undefined) return jsonResponse(openApi);
+  if (pathname === '/openapi/v2') return new Response(EMPTY_OPENAPI_V2);
   const { joinInfo } = options;
   if (joinInfo === undefined) return undefined;
   // The supervisor of k3s and RKE2, on the same port as the API server.
@@ -168,6 +170,12 @@ function serveDocument(options: AppOptions, request: Request, url: URL): Respons
   const isSupervisor = /^\/v1-(k3s|rke2)\/apiservers$/.test(pathname);
   return isSupervisor ? jsonResponse([joinInfo.address]) : undefined;
 }
+
+/**
+ * `swagger: "2.0"` in protobuf. kubectl reads it for kinds that the OpenAPI v3 documents do not have, and then says that
+ * there is no such kind.
+ */
+const EMPTY_OPENAPI_V2 = new Uint8Array([0x0a, 0x03, 0x32, 0x2e, 0x30]);
 
 interface WatchRequest {
   readonly request: Request;

@@ -112,6 +112,8 @@ export const KINDS: Readonly<Record<string, Message>> = {
   [`${RBAC} RoleBinding`]: BINDING,
   [`${RBAC} ClusterRoleBinding`]: BINDING,
   'authorization.k8s.io/v1 SelfSubjectAccessReview': { 2: ['spec', ACCESS_REVIEW_SPEC] },
+  'authorization.k8s.io/v1 SelfSubjectRulesReview': { 2: ['spec', { 1: ['namespace', 'text'] }] },
+  'authentication.k8s.io/v1 SelfSubjectReview': {},
   'scheduling.k8s.io/v1 PriorityClass': {
     2: ['value', 'number'],
     3: ['globalDefault', 'flag'],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ApiError, notFoundError, PlainError } from '../storage/api-error.ts';
 import type { ResourceRegistry } from '../storage/custom-resources.ts';
-import { qualifiedName, RESOURCES, type Resource } from '../storage/resources.ts';
+import { PODS, qualifiedName, RESOURCES, type Resource } from '../storage/resources.ts';
 
 /** The object or collection that a request path addresses. */
 export interface Route {
@@ -45,6 +45,7 @@ function checkSubresource(
   const { custom, isNamespaced } = requested;
   if (custom !== undefined && !isNamespaced && namespace !== '') throw unknownPathError(path);
   if (hasSubresource(requested, subresource)) return;
+  if (requested === PODS && CONTAINER_ACCESS.has(subresource)) throw noContainersError();
   throw custom === undefined
     ? unknownPathError(path)
     : notFoundError(qualifiedName(requested), name);
@@ -56,6 +57,13 @@ export function splitPath(path: string) {
   const [, namespace = '', rest = inside] = NAMESPACED_PATH.exec(inside) ?? [];
   const [plural = '', name = '', subresource = ''] = rest.split('/').map(decodeURIComponent);
   return { apiVersion, namespace: decodeURIComponent(namespace), plural, name, subresource };
+}
+
+/** Subresources of a pod that need a container. */
+const CONTAINER_ACCESS = new Set(['exec', 'attach', 'portforward', 'ephemeralcontainers']);
+
+function noContainersError(): ApiError {
+  return new ApiError(405, 'MethodNotAllowed', 'the simulator runs no containers');
 }
 
 function hasSubresource({ hasStatus, subresources }: Resource, name: string): boolean {

@@ -9,10 +9,23 @@ import { toNode, toPod } from '../controllers/kubernetes-model.ts';
 import { labelsOf } from '../storage/objects.ts';
 import { NAMESPACES, NODES, PODS } from '../storage/resources.ts';
 
+/** What a container without requests counts as when nodes are compared, as in kube-scheduler. */
+const DEFAULT_CPU_MILLI = 100;
+const DEFAULT_MEMORY_BYTES = 200 * 2 ** 20;
+
+/** What the pod adds to the load of a node when nodes are compared. */
+export function loadOf({ requests: { cpuMilli, memoryBytes } }: Pod) {
+  return {
+    cpuMilli: cpuMilli || DEFAULT_CPU_MILLI,
+    memoryBytes: memoryBytes || DEFAULT_MEMORY_BYTES,
+  };
+}
+
 export class NodeState {
   readonly node: Node;
   readonly pods: Pod[] = [];
   requested: Resources = NO_RESOURCES;
+  readonly load = { cpuMilli: 0, memoryBytes: 0 };
 
   constructor(node: Node) {
     this.node = node;
@@ -21,6 +34,9 @@ export class NodeState {
   add(pod: Pod): void {
     this.pods.push(pod);
     this.requested = addResources(this.requested, pod.held);
+    const { cpuMilli, memoryBytes } = loadOf(pod);
+    this.load.cpuMilli += cpuMilli;
+    this.load.memoryBytes += memoryBytes;
   }
 }
 

@@ -37,6 +37,12 @@ describe('the scheduler', () => {
     expect(await place(cluster, 4)).toEqual(['n1', 'n1', 'n2', 'n2']);
   });
 
+  it('distributes pods without requests', async () => {
+    const cluster = start();
+    for (const name of ['n1', 'n2']) cluster.addNode(name);
+    expect(await place(cluster, 4, { cpu: '0' })).toEqual(['n1', 'n1', 'n2', 'n2']);
+  });
+
   it('leaves a pod pending that fits nowhere, says why, and binds it to a new node', async () => {
     const cluster = start();
     cluster.addNode('n1');

@@ -9,7 +9,7 @@ import { conditionOf, formatTime, listField, statusOf } from '../storage/objects
 import { CLAIMS, NAMESPACES, NODES, PODS } from '../storage/resources.ts';
 import { findVolumeRules, provisionOnNode } from '../volumes/scheduling.ts';
 import { createPodFilter } from './filters.ts';
-import { type NodeState, readClusterState } from './node-state.ts';
+import { loadOf, type NodeState, readClusterState } from './node-state.ts';
 
 const NAME = 'default-scheduler';
 
@@ -78,11 +78,12 @@ function chooseNode(nodes: readonly NodeState[], pod: Pod): NodeState | undefine
   return best?.node;
 }
 
-function freeShare({ node: { allocatable }, requested }: NodeState, { requests }: Pod): number {
+function freeShare({ node: { allocatable }, load }: NodeState, pod: Pod): number {
   const share = (total: number, used: number) => (total === 0 ? 0 : (total - used) / total);
+  const added = loadOf(pod);
   return (
-    share(allocatable.cpuMilli, requested.cpuMilli + requests.cpuMilli) +
-    share(allocatable.memoryBytes, requested.memoryBytes + requests.memoryBytes)
+    share(allocatable.cpuMilli, load.cpuMilli + added.cpuMilli) +
+    share(allocatable.memoryBytes, load.memoryBytes + added.memoryBytes)
   );
 }
 

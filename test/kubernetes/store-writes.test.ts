@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many writes the objects of one machine cost over its life, with the engine on the Kubernetes store.
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { aJoiningPool, aJoiningTestFleet } from '../../src/fleet/testing/joining-test-fleet.ts';
+import { STATIC_NETWORK, someSettings } from '../../src/fleet/testing/settings.ts';
+import { aFleet, REASON } from '../../src/fleet/testing/test-fleet.ts';
+import { RECONCILE_LEASE } from '../../src/model/lease.ts';
+import type { Phase } from '../../src/model/machine.ts';
+import { StoreBench } from './store-bench.ts';
+
+const HOUR_MS = 3_600_000;
+
+interface Life {
+  readonly hasStaticAddress: boolean;
+  readonly isDrained: boolean;
+  readonly machines: number;
+}
+
+/** Creates machines, removes them, and waits until their records are removed too. Returns the writes. */
+async function live({ hasStaticAddress, isDrained, machines }: Life): Promise<readonly string[]> {
+  const pool = aJoiningPool(hasStaticAddress ? { network: STATIC_NETWORK } : {});
+  const settings = someSettings([pool]);
+  const parts = aJoiningTestFleet(settings);
+  const { clock, guests } = parts;
+  const bench = new StoreBench(clock);
+  onTestFinished(() => bench.cleanup());
+  const store = await bench.open();
+  const fleet = aFleet({ ...parts, store, settings, seed: 1 });
+  const held = { name: RECONCILE_LEASE, holder: 'test', durationMs: HOUR_MS };
+  let lease = await store.leases.acquire(held);
+  const passes = async (count: number, stepMs = 1_000) => {
+    for (let pass = 0; pass < count; pass += 1) {
+      guests.settle();
+      lease = await store.leases.renew(lease, HOUR_MS);
+      await fleet.reconcileOnce(lease);
+      await clock.advance(stepMs);
+    }
+  };
+  const untilAll = async (phase: Phase) => {
+    for (let pass = 0; pass < 300; pass += 1) {
+      const found = await store.machines.list();
+      if (found.length === machines && found.every(({ value }) => value.phase === phase)) return;
+      await passes(1);
+    }
+    expect.unreachable(`not all machines are ${phase}`);
+  };
+  await fleet.scaleTo('workers', machines, REASON);
+  await untilAll('ready');
+  await passes(3, 60_000);
+  const ids = (await store.machines.list()).map(({ value }) => value.id);
+  if (isDrained) await fleet.drain({ ...REASON, machines: ids.map((id) => ({ id })) });
+  else await fleet.scaleTo('workers', 0, REASON);
+  await untilAll('gone');
+  await passes(16, 5 * 60_000);
+  expect(await store.machines.list()).toEqual([]);
+  const kinds = ['machines', 'machinerequests', 'addressleases'];
+  for (const kind of kinds) {
+    expect(bench.sim.list('pvescaler.dev/v1alpha1', `proxmox${kind}`)).toEqual([]);
+  }
+  const before = bench.sim.requests.length;
+  await passes(12, 5 * 60_000);
+  const isWrite = (line: string) => /^(POST|PUT|PATCH|DELETE) .*pvescaler\.dev/.test(line);
+  expect(bench.sim.requests.slice(before).filter(isWrite)).toEqual([]);
+  return bench.sim.requests.filter((line) => isWrite(line) && !line.includes('proxmoxpoolstates'));
+}
+
+describe('the writes of one machine over its life', () => {
+  it.each([
+    { hasStaticAddress: false, isDrained: false, alone: 11, inGroup: 7.8 },
+    { hasStaticAddress: false, isDrained: true, alone: 12, inGroup: 8.8 },
+    { hasStaticAddress: true, isDrained: false, alone: 14, inGroup: 10.8 },
+    { hasStaticAddress: true, isDrained: true, alone: 15, inGroup: 11.8 },
+  ])(
+    'are few: $alone alone, $inGroup in a group of five, static address: $hasStaticAddress, drain: $isDrained',
+    async (life) => {
+      const alone = await live({ ...life, machines: 1 });
+      expect(alone.length, alone.join('\n')).toBeLessThanOrEqual(life.alone);
+      const group = await live({ ...life, machines: 5 });
+      expect(group.length / 5, group.join('\n')).toBeLessThanOrEqual(life.inGroup);
+    },
+  );
+});
