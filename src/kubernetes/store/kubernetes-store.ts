@@ -126,7 +126,10 @@ export class KubernetesStore implements Store {
         }),
       );
       await unlessAborted(Promise.all(lists), signal);
-      for (const { copy } of this.#kinds) copy.forgetRemembered();
+      for (const { copy, writer } of this.#kinds) {
+        copy.forgetRemembered();
+        await writer.revertLost();
+      }
     });
   }
 
