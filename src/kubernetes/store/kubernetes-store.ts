@@ -133,6 +133,10 @@ export class KubernetesStore implements Store {
     });
   }
 
+  flush(lease: Lease): Promise<void> {
+    return this.#calls.run(undefined, () => this.#flush(lease));
+  }
+
   staleness(): string | undefined {
     const now = this.#options.clock.now();
     for (const { kind, reflector } of this.#kinds) {
