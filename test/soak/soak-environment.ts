@@ -9,7 +9,7 @@ import {
 } from '../../src/fleet/testing/crashing-process.ts';
 import { type Lease, RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Machine, MachineId } from '../../src/model/machine.ts';
-import { PvescalerError } from '../../src/ports/errors.ts';
+import { LostLeadership, PvescalerError } from '../../src/ports/errors.ts';
 import { SimulatedCrash } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import type { FaultRule } from '../../src/sim/proxmox/index.ts';
@@ -35,6 +35,7 @@ import {
 import { SoakState } from './soak-state.ts';
 
 export const LEASE_MS = 120_000;
+const LEASE = { name: RECONCILE_LEASE, durationMs: LEASE_MS };
 const REASON = { by: 'soak', reason: 'scaling event of the soak plan' };
 
 /** `signal` stops immediately, `finish` after the current pass. */
@@ -241,20 +242,32 @@ export class SoakEnvironment extends SoakState {
   }
 
   async reconcileOnce(installation: Installation, process: SoakProcess): Promise<PassReport> {
-    const isNewTerm = installation.driver !== process;
-    const lease = await (process.records ?? installation.store).leases.acquire({
-      name: RECONCILE_LEASE,
-      holder: process.holder,
-      durationMs: LEASE_MS,
-    });
-    const recorded = this.#recordLease(installation, process, lease);
-    if (process.records !== undefined) {
-      process.lease = lease;
-      const mayAct = () => this.now < process.leaseUntil && this.clock.now() < lease.expiresAt;
-      process.registry?.begin({ mayAct });
-      if (isNewTerm) await this.#synchronize(installation, process.records);
+    const { records, registry } = process;
+    if (records === undefined || registry === undefined) {
+      const { leases } = installation.store;
+      const lease = await leases.acquire({ ...LEASE, holder: process.holder });
+      return process.fleet.reconcileOnce(this.#recordLease(installation, process, lease));
     }
+    const lease = await this.#lead(process, records);
+    const isNewTerm = lease.token !== process.lease?.token;
+    process.lease = lease;
+    const recorded = this.#recordLease(installation, process, lease);
+    registry.begin({
+      mayAct: () => this.now < process.leaseUntil && this.clock.now() < lease.expiresAt,
+    });
+    if (isNewTerm) await this.#synchronize(installation, records);
     return process.fleet.reconcileOnce(recorded);
+  }
+
+  /** A term lasts as long as the lease can be renewed. */
+  async #lead({ lease, holder }: SoakProcess, { leases }: ProcessStore): Promise<Lease> {
+    const renewed = lease && leases.renew(lease, LEASE.durationMs);
+    try {
+      if (renewed !== undefined) return await renewed;
+    } catch (error) {
+      if (!(error instanceof LostLeadership)) throw error;
+    }
+    return leases.acquire({ ...LEASE, holder });
   }
 
   async #synchronize(installation: Installation, records: ProcessStore): Promise<void> {
