@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../src/system/index.ts';
 import { ClusterAutoscaler } from './demo/cluster-autoscaler.ts';
 import type { DemoMode } from './demo/config.ts';
+import { watchLauncher } from './demo/launcher.ts';
 import { SCENES, type Scene, type Stage } from './demo/scenes.ts';
 import { type DemoSite, OTHER_VM_IDS, startDemoSite } from './demo/site.ts';
 import { Timeline } from './demo/timeline.ts';
@@ -103,7 +104,8 @@ Ctrl-C ends the demo at any time and removes everything.
 }
 
 async function playDay(stage: Stage, scenes: readonly Scene[]): Promise<void> {
-  for (const { time, title, text, look, play } of scenes) {
+  for (const { time, title, text, play, ...scene } of scenes) {
+    const look = stage.isStandalone ? scene.look : (scene.lookExternal ?? scene.look);
     stage.site.showPanel({ title: `${time}, ${title}`, text, look, isIdle: false });
     console.log(`\n== ${time}, ${title}\n${wrap(text)}\n${wrap(`Look at: ${look}`)}\n`);
     stage.timeline.writeHeader();
@@ -139,12 +141,13 @@ async function idle({ site, timeline, sleep }: Stage): Promise<void> {
 
 class Stopped extends Error {}
 
-/** `promise` rejects at the first signal. */
-function listenForSignals() {
+/** Rejects at the first signal, and when the npm that started the demo has ended. */
+function waitForStop(): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   promise.catch(() => undefined);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.on(signal, () => reject(new Stopped()));
+  const stop = () => reject(new Stopped());
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+  watchLauncher(stop);
   return promise;
 }
 
@@ -174,7 +177,7 @@ async function play(stage: Stage, { isOnce, scenes }: Options): Promise<readonly
 
 /** Resolves with the exit code. */
 async function main(options: Options): Promise<number> {
-  const stopped = listenForSignals();
+  const stopped = waitForStop();
   const site = await startSite(options);
   const timeline = new Timeline(site);
   const stage = createStage(site, timeline, { ...options, stopped });

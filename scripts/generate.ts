@@ -13,6 +13,8 @@ import {
   renderRbacManifest,
   renderRbacTemplate,
   renderRightsReference,
+  renderStateRole,
+  renderStateRoleTemplate,
 } from './manifests.ts';
 import { renderMetricsReference } from './metrics-reference.ts';
 import { generateProtobufFiles } from './protobuf-files.ts';
@@ -34,6 +36,8 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { path: 'deploy/manifests/admission-policy.yaml', text: renderAdmissionManifest() },
     { path: 'deploy/chart/templates/rbac.yaml', text: renderRbacTemplate() },
     { path: 'deploy/chart/templates/admission-policy.yaml', text: renderAdmissionTemplate() },
+    { path: 'deploy/kubernetes-state/role.yaml', text: renderStateRole() },
+    { path: 'deploy/chart/templates/state-role.yaml', text: renderStateRoleTemplate() },
     {
       path: 'deploy/monitoring/prometheus-rule.yaml',
       text: renderPrometheusRule(

@@ -2,11 +2,10 @@
 // The part of the composition root that connects to Proxmox and Kubernetes, and reads the secrets for that. main.ts
 // imports it when a command needs a connection.
 import { readFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { delimiter } from 'node:path';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
 import type { ProbeOptions } from './doctor/index.ts';
-import type { ConnectionSource, OpenTransport, SecretReader } from './kubernetes/index.ts';
+import type { SecretReader } from './kubernetes/index.ts';
+import { findKubernetes, openKubernetesTransport } from './kubernetes-connection.ts';
 import { InvalidConfig } from './ports/errors.ts';
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
@@ -61,31 +60,6 @@ async function openSecretReader(cluster: Config['cluster']): Promise<SecretReade
     clock: systemClock,
   });
 }
-
-async function findKubernetes(cluster: Config['cluster']): Promise<ConnectionSource | undefined> {
-  const { findConnectionSource } = await import('./kubernetes/index.ts');
-  return findConnectionSource({
-    kubeconfigPath: cluster.kubeconfigPath,
-    context: cluster.context,
-    environment: process.env,
-    homeFolder: homedir(),
-    pathDelimiter: delimiter,
-    fileExists: (path) => systemFiles.exists(path),
-  });
-}
-
-const openKubernetesTransport: OpenTransport = ({ caPem, isInsecure, serverName, client }) =>
-  openHttpTransport({
-    unreachable: 'KUBERNETES_UNREACHABLE',
-    tls: isInsecure
-      ? { kind: 'insecure', ...(client !== undefined && { client }) }
-      : {
-          kind: 'verify',
-          ...(caPem !== undefined && { caPem }),
-          ...(client !== undefined && { client }),
-          ...(serverName !== undefined && { serverName }),
-        },
-  });
 
 /** Secrets are read again for each use, so that a rotated one is picked up. */
 async function createCredentials(

@@ -106,7 +106,7 @@ async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEn
   const { listen, tls, insecure, expander } = config.grpc;
   const workerOptions: GrpcServerOptions = {
     settings: grpcSettings(config),
-    statePath: config.state.path,
+    state: workerState(config),
     listen,
     tls,
     insecure,
@@ -133,6 +133,13 @@ async function startGrpcServer(options: FrontEndOptions): Promise<RunningFrontEn
     replaceConfig: (next) => server.replaceSettings(grpcSettings(next)),
     close: () => server.close(),
   };
+}
+
+/** The thread opens the same records with connections of its own. */
+function workerState({ state, cluster }: Config): GrpcServerOptions['state'] {
+  const { path, kubernetes } = state;
+  const { kubeconfigPath, context } = cluster;
+  return { path, kubernetes: kubernetes && { ...kubernetes, kubeconfigPath, context } };
 }
 
 function grpcSettings({ pools, pricing, gpu }: Config): GrpcServerOptions['settings'] {

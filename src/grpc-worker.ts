@@ -5,9 +5,12 @@ import type {
   GrpcServerOptions,
   MessageFromWorker,
   MessageToWorker,
+  WorkerState,
 } from './externalgrpc/worker/messages.ts';
 import { runGrpcWorker } from './externalgrpc/worker/run-worker.ts';
-import { serializeError } from './ports/errors.ts';
+import { openStoreInKubernetes } from './kubernetes-connection.ts';
+import { InvalidConfig, serializeError } from './ports/errors.ts';
+import type { Store } from './ports/store.ts';
 import { openSqliteStore } from './store/index.ts';
 import { openParentChannel, systemClock, systemRandom } from './system/index.ts';
 
@@ -16,6 +19,20 @@ const LOCK_WAIT_MS = 1;
 
 const own = { clock: systemClock, random: systemRandom };
 
+async function openStore({ path, kubernetes }: WorkerState): Promise<Store> {
+  const local = await openSqliteStore({ path, lockWaitMs: LOCK_WAIT_MS, ...own });
+  if (kubernetes === undefined) return local;
+  try {
+    const { namespace } = kubernetes;
+    const store = await openStoreInKubernetes(kubernetes, { namespace, local });
+    if (store !== undefined) return store;
+    throw new InvalidConfig('CONFIG_INVALID', 'the gRPC worker thread cannot access Kubernetes');
+  } catch (error) {
+    await local.close();
+    throw error;
+  }
+}
+
 async function main(): Promise<void> {
   const { input: options, channel } = openParentChannel<
     GrpcServerOptions,
@@ -23,8 +40,7 @@ async function main(): Promise<void> {
     MessageToWorker
   >();
   try {
-    const { statePath: path } = options;
-    const store = await openSqliteStore({ path, lockWaitMs: LOCK_WAIT_MS, ...own });
+    const store = await openStore(options.state);
     const read = (file: string) => readFile(file, 'utf8');
     try {
       await runGrpcWorker({ channel, options, store, read, ...own });

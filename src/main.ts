@@ -159,6 +159,10 @@ function createContext(): CliContext {
       readUrl,
       openStore,
       openOrCreateStore,
+      async openKubernetesStore(...args) {
+        const { openStoreInKubernetes } = await import('./kubernetes-connection.ts');
+        return openStoreInKubernetes(...args);
+      },
       async readMachineRecords(path) {
         const { readMachineRecords } = await import('./store/index.ts');
         return readMachineRecords(path);

@@ -28,8 +28,16 @@ function textRow<Item>(parts: (item: Item) => readonly string[]): () => Row<Item
 const pendingList = new KeyedList<Pending>(
   find('pending'),
   ({ name }) => name,
-  textRow(({ name, where, reason }) => [name, where === undefined ? (reason ?? '') : `→ ${where}`]),
+  textRow(({ name, where, reason = '' }) => [
+    name,
+    where === undefined ? withoutSubject(reason, `pod ${name}`) : `→ ${where}`,
+  ]),
 );
+
+/** A reason is a sentence about its subject, which the row names already. */
+function withoutSubject(reason: string, subject: string): string {
+  return reason.startsWith(`${subject} `) ? reason.slice(subject.length + 1) : reason;
+}
 
 const journal = new KeyedList<Entry>(
   find('journal'),
@@ -69,7 +77,7 @@ function createPlan(): Row<DashboardPlan> {
   const showRefusals = () =>
     refused.replaceChildren(
       ...(details.open ? refusals : []).map(({ subject, reason }) =>
-        create('li', {}, create('strong', {}, subject), ` ${reason}`),
+        create('li', {}, create('strong', {}, subject), ` ${withoutSubject(reason, subject)}`),
       ),
     );
   details.addEventListener('toggle', showRefusals);

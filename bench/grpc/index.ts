@@ -128,7 +128,7 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
-    statePath: statePathIn(folder),
+    state: { path: statePathIn(folder), kubernetes: undefined },
     listen: { host: '127.0.0.1', port: 0 },
     tls: undefined,
     insecure: true,

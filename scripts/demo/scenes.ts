@@ -33,7 +33,10 @@ export interface Scene {
   readonly time: string;
   readonly title: string;
   readonly text: string;
+  /** What to look at on the page. */
   readonly look: string;
+  /** Instead, in mode externalgrpc, in which the page has no pending pods and no plan. */
+  readonly lookExternal?: string;
   readonly play: (stage: Stage) => Promise<void>;
 }
 
@@ -46,6 +49,7 @@ export const SCENES: readonly Scene[] = [
     title: 'the morning wave',
     text: 'Eight pods are created in a cluster without nodes: web with 6 replicas, db with 2 replicas that must run on different nodes.',
     look: 'Pending pods with the machine each one will get; then Machines, where the bars show how long each phase takes.',
+    lookExternal: 'Machines, where the bars show how long each phase takes.',
     play: startServices,
   },
   {
@@ -54,6 +58,7 @@ export const SCENES: readonly Scene[] = [
     title: 'a batch job',
     text: 'A job starts 6 pods of 1 CPU each. New machines run them; when the job is complete, machines that are not needed are drained and deleted.',
     look: 'Plan, which gives the reason of each machine that is created or drained, and the plot of nodes.',
+    lookExternal: 'Decisions, with the requests of the Cluster Autoscaler, and the plot of nodes.',
     play: async (stage) => {
       const { site, timeline, isOnce } = stage;
       await startServices(stage);
@@ -73,6 +78,7 @@ export const SCENES: readonly Scene[] = [
     title: 'a host fails',
     text: 'A Proxmox host loses power. Kubernetes notices that its nodes are silent and replaces their pods; pvescaler creates machines for them on the other hosts. It deletes none of the lost ones, since a host that is off proves nothing. Later the host returns, and its machines are started again.',
     look: 'Hosts, where one is offline; then Pending pods, with the machines on other hosts that each one will get.',
+    lookExternal: 'Hosts, where one is offline; then Machines, for those on other hosts.',
     play: failHost,
   },
   {
@@ -81,6 +87,7 @@ export const SCENES: readonly Scene[] = [
     title: 'a pod that can never fit',
     text: 'A pod requests 400 CPUs. No machine is created for it, and the reason is given instead of trying again and again.',
     look: 'Pending pods: the reason for each pool. The decision is in the Plan and, as an Event, in kubectl describe pod.',
+    lookExternal: 'Pools, which do not grow: the Cluster Autoscaler requests no machine.',
     play: refusePod,
   },
   {

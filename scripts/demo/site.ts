@@ -17,8 +17,9 @@ import {
   serveProxmoxSim,
 } from '../../src/sim/proxmox/index.ts';
 import { openHttpTransport, systemClock, systemRandom } from '../../src/system/index.ts';
-import { type DemoMode, formatConfig } from './config.ts';
-import { startDaemon } from './daemon.ts';
+import { type ConfigFields, type DemoMode, formatConfig } from './config.ts';
+import { type Daemon, startDaemon } from './daemon.ts';
+import { isAlive } from './launcher.ts';
 import { createDemoPage, type DemoActions, type DemoPanel } from './page.ts';
 
 const GIB = 2 ** 30;
@@ -29,6 +30,7 @@ const IMAGE = {
 const SECRET = '00000000-0000-4000-8000-000000000001';
 const ROOT = join(import.meta.dirname, '../..');
 const FOLDER_PREFIX = 'pvescaler-demo-';
+const MAX_ATTEMPTS = 10;
 /** Of the guests' leases, which are renewed every 10 s: shorter than in Kubernetes, so that a person sees it. */
 const NODE_GRACE_MS = 13_000;
 
@@ -114,18 +116,15 @@ export async function startDemoSite(options: DemoSiteOptions): Promise<DemoSite>
   const { mode = 'standalone' } = options;
   const dashboardToken = await writeSecrets(folder, cluster.kubeconfig);
   if (mode === 'externalgrpc') createCertificates(join(folder, 'certs'));
-  const ports = await findPorts();
-  const config = formatConfig({
+  const fields = {
     mode,
     folder,
     proxmoxUrl: new URL(served.url).origin,
     fingerprint: served.fingerprint ?? '',
     server: cluster.url,
     image: IMAGE,
-    ports,
-  });
-  await writeFile(join(folder, 'config.yaml'), config);
-  const daemon = startDaemon(folder);
+  };
+  const { daemon, ports } = await startOnFreePorts(fields);
   started.defer(() => daemon.stop());
   let panel: DemoPanel = { title: '', text: '', look: '', isIdle: false };
   const page = createDemoPage({
@@ -134,7 +133,7 @@ export async function startDemoSite(options: DemoSiteOptions): Promise<DemoSite>
     panel: () => panel,
     actions: options.actions?.({ proxmox, kubernetes: cluster.sim }),
   });
-  const dashboard = await listen(page, { host: '127.0.0.1', port: ports.page }, 'the dashboard');
+  const dashboard = await listenFrom(ports.health + 1, page);
   started.defer(() => dashboard.close());
   const all = started.move();
   return {
@@ -164,15 +163,6 @@ async function createFolder(): Promise<string> {
   return mkdtemp(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
 /** Resolves with the token of the dashboard. */
 async function writeSecrets(folder: string, kubeconfig: string): Promise<string> {
   await mkdir(join(folder, 'state'));
@@ -191,12 +181,39 @@ function createCertificates(folder: string): void {
   if (status !== 0) throw new Error(`pvescaler certs failed: ${stderr}`);
 }
 
-/** 8080 and 8081, or the next free ones; the daemon's own dashboard is behind that of the demo. */
+/** Another process, such as a second demo, may take a port between the search and the start. Then the search is repeated. */
+async function startOnFreePorts(fields: Omit<ConfigFields, 'ports'>) {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    const ports = await findPorts();
+    await writeFile(join(fields.folder, 'config.yaml'), formatConfig({ ...fields, ports }));
+    const daemon = startDaemon(fields.folder);
+    if (await daemon.waitForPorts().catch((error: unknown) => failStart(daemon, error)))
+      return { daemon, ports };
+    await daemon.stop();
+  }
+  throw new Error(`other processes took the ports of the demo ${MAX_ATTEMPTS} times`);
+}
+
+async function failStart(daemon: Daemon, cause: unknown): Promise<never> {
+  await daemon.stop();
+  throw new Error(`pvescaler serve does not start; its log:\n${daemon.readLogTail()}`, { cause });
+}
+
+/** 8080, or the next free one; the page of the demo gets one after it. The daemon's own dashboard is behind that page. */
 async function findPorts() {
   const health = await findFreePort(8080);
-  const page = await findFreePort(health + 1);
-  const dashboard = await findFreePort(page + 1);
-  return { health, page, dashboard, grpc: await findFreePort(dashboard + 1) };
+  const dashboard = await findFreePort(health + 2);
+  return { health, dashboard, grpc: await findFreePort(dashboard + 1) };
+}
+
+async function listenFrom(first: number, page: Parameters<typeof listen>[0]) {
+  for (let port = await findFreePort(first); ; port = await findFreePort(port + 1)) {
+    try {
+      return await listen(page, { host: '127.0.0.1', port }, 'the dashboard');
+    } catch (error) {
+      if (port > first + MAX_ATTEMPTS) throw error;
+    }
+  }
 }
 
 /** The first port from here on that nothing listens on. */

@@ -101,9 +101,9 @@ const GENERAL_RULES: Rule[] = [
   },
   {
     name: 'composition roots are not imported',
-    comment: 'they wire the adapters together; no file may depend on them',
+    comment: 'they wire the adapters together; no other file may depend on them',
     severity: 'error',
-    from: { path: '^(src|ui)/', pathNot: '^src/main\\.ts$' },
+    from: { path: '^(src|ui)/', pathNot: COMPOSITION_ROOTS.map((root) => `^${root}$`) },
     to: { path: COMPOSITION_ROOTS.map((root) => `^${root}$`) },
   },
   {

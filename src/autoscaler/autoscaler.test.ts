@@ -164,6 +164,8 @@ describe('a view that cannot be trusted', () => {
     site.addPod('web');
     await site.advance(2 * MINUTE);
     expect(await requested(site)).toBe(0);
+    // The pod is not refused either: nothing is known of the hosts yet.
+    expect(await site.reasons()).not.toContain('PodWaitsForLimit');
     site.isProxmoxReadable = true;
     await site.advance(2 * MINUTE);
     expect(await site.phases()).toEqual(['ready']);

@@ -16,7 +16,6 @@ import type { Random } from '../ports/random.ts';
 import {
   type CreateStep,
   type Decision,
-  type DrainStep,
   decide,
   EMPTY_MEMORY,
   type Plan,
@@ -246,7 +245,6 @@ export class Autoscaler {
     { lease, signal, uids }: ActOptions & { readonly uids: Uids },
   ): Promise<void> {
     for (const step of plan.steps) {
-      if (step.kind === 'drain' && this.#staleReason(step) !== undefined) continue;
       try {
         await this.#carryOut(step, { fence: lease, signal });
       } catch (cause) {
@@ -290,14 +288,6 @@ export class Autoscaler {
       pods: machines[index]?.pods.map(({ uid }) => uid) ?? [],
     }));
     this.#memory = rememberRequested(this.#memory, requested);
-  }
-
-  /** Why the region of the machine decides nothing; undefined: it does. */
-  #staleReason({ machine }: DrainStep): string | undefined {
-    const { fleet, clock } = this.#options;
-    const region = fleet.view.machines.get(machine)?.placement?.region;
-    if (region === undefined) return 'it has no place';
-    return regionStaleness(fleet.forecast, clock.now())(region);
   }
 
   async #pausePools(pauses: Decision['pauses']): Promise<void> {

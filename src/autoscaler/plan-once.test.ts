@@ -72,3 +72,15 @@ it('fails with the error of the only region, if it cannot be read', async () => 
   site.isProxmoxReadable = false;
   await expect(plan()).rejects.toMatchObject({ code: 'PVE_UNREACHABLE' });
 });
+
+it('fails when the cluster has not been read for long', async () => {
+  const { site, plan } = await aSite();
+  site.cluster.disconnect();
+  await site.advance(300);
+  const planned = expect(plan()).rejects.toMatchObject({
+    code: 'KUBERNETES_UNREACHABLE',
+    message: 'the cluster cannot be read: its last update is too old',
+  });
+  await site.advance(31);
+  await planned;
+});

@@ -35,7 +35,12 @@ function aMachine(number: number, over: Partial<Machine> = {}): Machine {
 /** The input of a fleet with these machines on host pve1. */
 async function inputOf(
   machines: readonly Machine[],
-  over: Partial<Pick<FleetCapacity, 'counted' | 'unplaced'>> = {},
+  {
+    staleReason = () => undefined,
+    ...over
+  }: Partial<Pick<FleetCapacity, 'counted' | 'unplaced'>> & {
+    readonly staleReason?: (region: string) => string | undefined;
+  } = {},
 ) {
   const clock = new VirtualClock();
   const store = new MemoryStore({ clock });
@@ -68,7 +73,7 @@ async function inputOf(
       regions: [{ region: 'lab', takenAt: 0, pools: [{ pool: 'workers', hosts, identities }] }],
       ...over,
     },
-    staleReason: () => undefined,
+    staleReason,
     settings: SETTINGS,
     memory: EMPTY_MEMORY,
     now: clock.now(),
@@ -98,4 +103,26 @@ it('a machine has the Node of its name and uid only', async () => {
   };
   expect(await nodeOf('uid-of-worker-1')).toBe('worker-1');
   expect(await nodeOf('uid-of-another')).toBeUndefined();
+});
+
+it('a region that cannot be read is named, and its hosts are refused', async () => {
+  const placement = {
+    region: 'attic',
+    host: 'pve9',
+    vmId: 9,
+    name: 'workers-9',
+    diskStorage: 'local-lvm',
+    addresses: [],
+  };
+  const { hosts, unreadRegions } = await inputOf([aMachine(1, { phase: 'ready', placement })], {
+    staleReason: (region) => `no answer from ${region}`,
+  });
+  expect(hosts[0]?.pools['workers']).toMatchObject({
+    refusal: { code: 'VIEW_STALE', message: 'region lab: no answer from lab' },
+  });
+  // The pool does not use region attic any more, but a machine of it is there.
+  const regions = [...aWorkerPool().regions, 'attic'];
+  expect(unreadRegions).toEqual(
+    Object.fromEntries(regions.map((region) => [region, `no answer from ${region}`])),
+  );
 });

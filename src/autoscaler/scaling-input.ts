@@ -44,16 +44,23 @@ export function scalingInput(sources: InputSources): ScalingInput {
     machines,
     pools: sources.pools.map((config) => poolOf(sources, config, machines)),
     hosts: listHosts(sources, machines),
-    unreadRegions: unreadRegions(sources),
+    unreadRegions: unreadRegions(sources, machines),
     settings,
     memory,
   };
 }
 
-function unreadRegions({ pools, staleReason }: InputSources): Readonly<Record<string, string>> {
-  const regions = [...new Set(pools.flatMap((pool) => pool.regions))];
+/** Of the pools, and those where machines of a pool are that no longer uses the region. */
+function unreadRegions(
+  { pools, staleReason }: InputSources,
+  machines: readonly ScalingMachine[],
+): Readonly<Record<string, string>> {
+  const regions = new Set([
+    ...pools.flatMap((pool) => pool.regions),
+    ...machines.flatMap(({ placement }) => placement?.region ?? []),
+  ]);
   return Object.fromEntries(
-    regions.flatMap((region) => {
+    [...regions].flatMap((region) => {
       const reason = staleReason(region);
       return reason === undefined ? [] : [[region, reason] as const];
     }),

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Examples for the help of every command, by its path. A test parses each of them.
 
+/** For the help of pvescaler itself: the way from a config to a running fleet. */
+export const FIRST_EXAMPLES = [
+  'pvescaler config init -o pvescaler.yaml',
+  'pvescaler doctor -c pvescaler.yaml',
+  'pvescaler serve -c pvescaler.yaml',
+  'pvescaler machines --watch',
+];
+
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'pvescaler serve': [
     'pvescaler serve -c pvescaler.yaml',
@@ -49,7 +57,10 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'pvescaler vm ssh k8s-worker-1',
     'pvescaler vm ssh k8s-worker-1 -- journalctl -u kubelet -n 50',
   ],
-  'pvescaler vm console': ['pvescaler vm console k8s-worker-1'],
+  'pvescaler vm console': [
+    'pvescaler vm console k8s-worker-1',
+    'pvescaler vm console 1250 -o json',
+  ],
   'pvescaler template build': [
     'pvescaler template build',
     'pvescaler template build ubuntu --host pve1',
@@ -61,7 +72,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'pvescaler plan': ['pvescaler plan', 'pvescaler plan --save plan.json'],
   'pvescaler explain': [
     'pvescaler explain pod default/web-0',
-    'pvescaler explain node workers-3fa9c2d1 -o json',
+    'pvescaler explain node workers-3fa -o json',
   ],
   'pvescaler replay': ['pvescaler replay plan.json --all'],
   'pvescaler orphans': ['pvescaler orphans', 'pvescaler orphans --fix --timeout 10m'],
@@ -91,6 +102,14 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'pvescaler state journal': [
     'pvescaler state journal --pool workers --limit 20',
     'pvescaler state journal --machine workers-3fa9c2d1 -o json',
+  ],
+  'pvescaler state export': [
+    'pvescaler state export state.json',
+    'pvescaler state export --live --journal > backup.json',
+  ],
+  'pvescaler state import': [
+    'pvescaler state import state.json -c new.yaml',
+    'pvescaler state import state.json --state new.db -o json',
   ],
   'pvescaler sim proxmox': [
     'pvescaler sim proxmox --hosts 3 --speed 20 --tls',

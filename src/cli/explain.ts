@@ -4,6 +4,7 @@ import { NotFound } from '../ports/errors.ts';
 import type { Explained, Explanation, SubjectKind } from '../scaling/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import { completeNodeName } from './find-machine.ts';
 import { withPlan } from './make-plan.ts';
 import { type OutputOptions, withOutputOption } from './output-option.ts';
 import { printObjects } from './print-objects.ts';
@@ -19,7 +20,10 @@ export function addExplain(parent: Command, host: CommandHost): void {
     .command('explain')
     .description('explain what the standalone autoscaler does with a pod, node, pool or host')
     .addArgument(new Argument('<kind>', 'what to explain').choices(KINDS))
-    .argument('<name>', 'its name; of a pod also namespace/name, of a host also region/name')
+    .argument(
+      '<name>',
+      'its name; of a pod also namespace/name, of a host also region/name, of a node also a unique prefix',
+    )
     .option(
       '--input <file>',
       'explain a file of pvescaler plan --save, without reading the cluster',
@@ -27,7 +31,11 @@ export function addExplain(parent: Command, host: CommandHost): void {
   withConfigOptions(withOutputOption(command)).action(
     async (kind: SubjectKind, name: string, options: ExplainOptions) => {
       const print = (explained: Explained) =>
-        printExplanation(host, explained, { ...options, kind, name });
+        printExplanation(host, explained, {
+          ...options,
+          kind,
+          name: kind === 'node' ? completeNodeName(explained, name) : name,
+        });
       if (options.input !== undefined) return print(await explainStored(host, options.input));
       return withPlan(host, options, ({ input, decision: { plan } }) => print({ input, plan }));
     },

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a machine by its name, its id, or a unique prefix of either.
+// Finds a machine by its name, its id, or a unique prefix of either, and a Node by its name or a unique prefix.
 import type { Machine } from '../model/machine.ts';
 import { InvalidRequest, NotFound } from '../ports/errors.ts';
+import type { Explained } from '../scaling/index.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import { displayName } from './format-machines.ts';
 
@@ -36,11 +37,24 @@ export function findMachineIn(machines: readonly Machine[], text: string): Machi
       hint: 'pvescaler machines --all lists all machines.',
     });
   if (second === undefined) return first;
-  const names = found.slice(0, MAX_NAMED).map(displayName).join(', ');
+  throw notUnique(`names or ids of ${found.length} machines`, text, found.map(displayName));
+}
+
+/** The Node that has this name, or the only one whose name starts with it; else the text itself. */
+export function completeNodeName({ input }: Explained, text: string): string {
+  const names = input.snapshot.nodes.map(({ name }) => name);
+  if (names.includes(text)) return text;
+  const found = names.filter((name) => text !== '' && name.startsWith(text));
+  if (found.length > 1) throw notUnique(`names of ${found.length} nodes`, text, found);
+  return found[0] ?? text;
+}
+
+function notUnique(what: string, text: string, found: readonly string[]): InvalidRequest {
+  const names = found.slice(0, MAX_NAMED).join(', ');
   const more = found.length > MAX_NAMED ? `, and ${found.length - MAX_NAMED} more` : '';
-  throw new InvalidRequest(
+  return new InvalidRequest(
     'REQUEST_INVALID',
-    `the names or ids of ${found.length} machines start with '${text}': ${names}${more}`,
+    `the ${what} start with '${text}': ${names}${more}`,
     { hint: 'Give more characters.' },
   );
 }

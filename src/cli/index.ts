@@ -12,7 +12,7 @@ export type {
   ProgramHost,
   ProxmoxSimOptions,
 } from './context.ts';
-export { EXAMPLES } from './examples.ts';
+export { EXAMPLES, FIRST_EXAMPLES } from './examples.ts';
 export { buildProgram } from './program.ts';
 
 const USAGE_EXIT_CODE = 2;

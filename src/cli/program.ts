@@ -11,7 +11,7 @@ import { addConfigShow } from './config-show.ts';
 import { addConfigValidate } from './config-validate.ts';
 import type { ProgramHost } from './context.ts';
 import { addDoctor } from './doctor.ts';
-import { EXAMPLES } from './examples.ts';
+import { EXAMPLES, FIRST_EXAMPLES } from './examples.ts';
 import { addExplain } from './explain.ts';
 import { addGlobalOptions } from './invocation.ts';
 import { addMachineDelete } from './machine-delete.ts';
@@ -29,6 +29,8 @@ import { addSelftest } from './selftest.ts';
 import { addServe } from './serve.ts';
 import { addSimKubernetes } from './sim-kubernetes.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
+import { addStateExport } from './state-export.ts';
+import { addStateImport } from './state-import.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
 import { addTemplate } from './template.ts';
@@ -69,9 +71,11 @@ export function buildProgram(host: ProgramHost): Command {
   addConfigInit(config, host);
   addConfigImport(config, host);
   addConfigSchema(config, host);
-  const state = program.command('state').description('inspect the state database');
+  const state = program.command('state').description('inspect, export and import the state');
   addStateShow(state, host);
   addStateJournal(state, host);
+  addStateExport(state, host);
+  addStateImport(state, host);
   const sim = program
     .command('sim')
     .description('run simulators, to try pvescaler without servers');
@@ -125,10 +129,16 @@ function finish(command: Command, host: ProgramHost): void {
     if (error.code === MISSING_OPTION) refuseUnknownOption(command);
     throw usageError(command, error);
   });
-  const examples = EXAMPLES[commandPath(command)];
-  if (command.parent === null || examples !== undefined) addGlobalOptions(command);
-  if (examples !== undefined) {
-    command.addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
-  }
+  const isRunnable = EXAMPLES[commandPath(command)] !== undefined;
+  if (command.parent === null || isRunnable) addGlobalOptions(command);
+  const examples = examplesOf(command).map((line) => `  ${line}`);
+  command.addHelpText('after', `\nExamples:\n${examples.join('\n')}`);
   for (const child of command.commands) finish(child, host);
+}
+
+/** Of a group of commands: one of each. */
+function examplesOf(command: Command): readonly string[] {
+  if (command.parent === null) return FIRST_EXAMPLES;
+  const own = EXAMPLES[commandPath(command)];
+  return own ?? command.commands.flatMap((child) => examplesOf(child).slice(0, 1));
 }

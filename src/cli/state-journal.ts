@@ -26,7 +26,7 @@ export function addStateJournal(parent: Command, host: CommandHost): void {
     .option('--node <node>', 'entries about this Node')
     .option('--limit <number>', 'maximum number of entries, the newest', '100')
     .action((options: JournalOptions) =>
-      withStore(host, options, async (store) => {
+      withStore(host, options, async ({ store }) => {
         const { pool, node } = options;
         const machine = await machineIdOf(store, options.machine);
         const records = await store.journal.read({

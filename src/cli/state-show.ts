@@ -11,14 +11,14 @@ import { type StoreOptions, withStore, withStoreOptions } from './with-store.ts'
 export function addStateShow(parent: Command, host: CommandHost): void {
   const command = parent
     .command('show')
-    .description('summarise the state database: machines by phase, open intents, driver');
+    .description('summarise the state: machines by phase, open intents, driver');
   withStoreOptions(withOutputOption(command)).action((options: StoreOptions & OutputOptions) =>
-    withStore(host, options, async (store, path) => {
+    withStore(host, options, async ({ store, location }) => {
       const summary = await summarise(store, host.context.clock.now());
       await printObjects(host, options, {
-        value: { path, ...summary },
-        names: [path],
-        text: () => render(path, summary),
+        value: { path: location, ...summary },
+        names: [location],
+        text: () => render(location, summary),
       });
     }),
   );

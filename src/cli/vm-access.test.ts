@@ -14,6 +14,6 @@ it('prints the console of a VM in a region over SSH', async () => {
   } as unknown as OpenFleet;
   const printed: string[] = [];
   const host = { context: { out: (text: string) => printed.push(text) } } as unknown as CommandHost;
-  await printConsole(host, open, 'web-1');
+  await printConsole(host, open, { text: 'web-1' });
   expect(printed.join('')).toMatch(/^https:\/\/10\.0\.0\.1:8006\/\?.*vmid=700/);
 });

@@ -4,6 +4,8 @@ import { addressesOf, type Machine } from '../model/machine.ts';
 import { NotFound, NotReady } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
+import type { OutputOptions } from './output-option.ts';
+import { printObjects } from './print-objects.ts';
 import { requireVm } from './vm-list.ts';
 
 export async function sshToVm(
@@ -52,22 +54,27 @@ async function addressOf({ hypervisors }: OpenFleet, vm: Machine): Promise<strin
 
 /** The Proxmox API gives a console to a browser session only, so the person's own session is used. */
 export async function printConsole(
-  { context }: CommandHost,
+  host: CommandHost,
   open: OpenFleet,
-  text: string,
+  { text, ...options }: OutputOptions & { readonly text: string },
 ): Promise<void> {
   const { id, placement } = await requireVm(open, text);
   if (placement === undefined) throw new NotFound('VM_NOT_FOUND', `${id} has no VM yet`);
-  const { vmId, name, host, region } = placement;
+  const { vmId, name, region } = placement;
   const endpoint = webInterfaceOf(open, region);
   const query = new URLSearchParams({
     console: 'kvm',
     novnc: '1',
     vmid: String(vmId),
     vmname: name,
-    node: host,
+    node: placement.host,
   });
-  context.out(`${endpoint}/?${query.toString()}\n`);
+  const url = `${endpoint}/?${query.toString()}`;
+  await printObjects(host, options, {
+    value: { name, vmId, region, url },
+    names: [name],
+    text: () => `${url}\n`,
+  });
 }
 
 /** With transport ssh only the hosts are known; Proxmox serves its web interface on port 8006 of each. */

@@ -157,13 +157,14 @@ function addConsole(parent: Command, host: CommandHost): void {
     .command('console')
     .description('print the address of the console of a VM in the Proxmox web interface')
     .argument('<vm>', VM_ARGUMENT);
-  withConfigOptions(command).action((text: string, options: ConfigOptions) =>
-    withFleet(host, options, {
-      access: 'read',
-      use: async (open) => {
-        const { printConsole } = await import('./vm-access.ts');
-        await printConsole(host, open, text);
-      },
-    }),
+  withConfigOptions(withOutputOption(command)).action(
+    (text: string, options: ConfigOptions & OutputOptions) =>
+      withFleet(host, options, {
+        access: 'read',
+        use: async (open) => {
+          const { printConsole } = await import('./vm-access.ts');
+          await printConsole(host, open, { ...options, text });
+        },
+      }),
   );
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import type { Config } from '../config/index.ts';
 import { stateFolderProblem } from '../model/state-path.ts';
+import type { Cluster } from '../ports/cluster.ts';
 import type { Store } from '../ports/store.ts';
+import { describeStore, openLocalStore, openRecords } from '../setup/index.ts';
 import { readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 
@@ -10,38 +13,86 @@ export interface StoreOptions {
   readonly state?: string;
 }
 
+export interface OpenState {
+  readonly store: Store;
+  /** The database's path, or the namespace of the objects. */
+  readonly location: string;
+  /** With the Lease of the driver, if processes on other machines use the same records. */
+  readonly openCluster: () => Promise<Cluster | undefined>;
+}
+
 export function withStoreOptions(command: Command): Command {
   return command
-    .option('-c, --config <file>', 'config file with the path of the state database')
+    .option('-c, --config <file>', 'config file that names the state')
     .option('--state <file>', 'path of the state database; no config is read');
 }
 
-/** Opens the database of `--state` or of the config, and closes it afterwards. */
+/** Opens the database of `--state`, or the state of the config, and closes it afterwards. */
 export async function withStore(
   host: CommandHost,
-  options: StoreOptions,
-  use: (store: Store, path: string) => Promise<void>,
+  { mayCreate = false, ...options }: StoreOptions & { readonly mayCreate?: boolean },
+  use: (open: OpenState) => Promise<void>,
 ): Promise<void> {
-  const path = options.state ?? (await pathFromConfig(host, options));
-  if (path === undefined) return;
-  const { store, warnings } = await host.context.adapters.openStore(path);
+  const config = await readStateConfig(host, options);
+  if (config === undefined) return;
+  const { adapters } = host.context;
+  const { path, kubernetes } = config.state;
+  const local = await openLocalStore(adapters, config, mayCreate);
+  const closeSteps = [() => local.store.close()];
   try {
-    const folderProblem = stateFolderProblem(path, host.context.tempFolders);
-    for (const warning of [...warnings, ...(folderProblem === undefined ? [] : [folderProblem])]) {
-      host.context.err(`warning: ${warning}\n`);
-    }
-    await use(store, path);
+    for (const warning of local.warnings) host.context.err(`warning: ${warning}\n`);
+    const problem =
+      kubernetes === undefined ? stateFolderProblem(path, host.context.tempFolders) : undefined;
+    if (problem !== undefined) host.context.err(`warning: ${problem}\n`);
+    const store = await openRecords(adapters, config, { local: local.store });
+    if (store !== local.store) closeSteps.push(() => store.close());
+    await use({
+      store,
+      location: describeStore(config.state),
+      openCluster: async () => {
+        const cluster = kubernetes === undefined ? undefined : await connect(host, config.cluster);
+        if (cluster !== undefined) closeSteps.push(() => cluster.close());
+        return cluster;
+      },
+    });
   } finally {
-    await store.close();
+    for (const close of closeSteps.toReversed()) await close();
   }
 }
 
-async function pathFromConfig(
+type StateConfig = Pick<Config, 'state' | 'cluster'>;
+
+/** Undefined when the config is invalid, which is then reported. */
+async function readStateConfig(
   host: CommandHost,
-  { config }: StoreOptions,
-): Promise<string | undefined> {
+  { config, state }: StoreOptions,
+): Promise<StateConfig | undefined> {
+  if (state !== undefined) return { state: { path: state, kubernetes: undefined }, cluster: NONE };
   const result = await readConfigFor(host.context, config === undefined ? {} : { config });
-  if (result.ok) return result.config.state.path;
+  if (result.ok) return result.config;
   await reportConfigErrors(host, result.problems);
   return undefined;
+}
+
+/** A database needs no cluster. */
+const NONE: Config['cluster'] = {
+  name: '',
+  id: undefined,
+  kubeconfigPath: undefined,
+  context: undefined,
+  cloudController: false,
+  namespace: '',
+};
+
+async function connect(
+  { context }: CommandHost,
+  cluster: Config['cluster'],
+): Promise<Cluster | undefined> {
+  const fence = { mayAct: () => true, beginRequest: () => () => undefined };
+  const connected = await context.adapters.connectKubernetes(cluster, {
+    cluster,
+    fence,
+    watch: 'nodes',
+  });
+  return connected?.cluster;
 }

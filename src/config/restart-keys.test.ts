@@ -47,6 +47,7 @@ it('names pools that come, go and change, none of which needs a restart', () => 
 it.each([
   [{ more: 'mode: externalgrpc\ngrpc: { insecure: true }' }, ['grpc.insecure', 'mode']],
   [{ more: 'state: { path: /var/other.db }' }, ['state.path']],
+  [{ more: 'state: { kubernetes: { namespace: a } }' }, ['state.kubernetes']],
   [{ more: 'cluster: { name: other }' }, ['cluster.name']],
   [{ more: 'http: { health: off }' }, ['http.health']],
   [{ more: 'log: { level: debug }' }, ['log.level']],

@@ -27,6 +27,7 @@ export const CHECK_NAMES = [
   'template',
   'api-server',
   'kubernetes-rights',
+  'state',
   'join-endpoint',
   'join-token',
   'provider-ids',

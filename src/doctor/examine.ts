@@ -16,6 +16,7 @@ import {
   providerIdCheck,
   rightChecks,
   skippedWithoutCluster,
+  stateCheck,
 } from './kubernetes.ts';
 import { networkChecks } from './networks.ts';
 import { privilegeChecks, tokenCheck } from './privileges.ts';
@@ -176,6 +177,7 @@ async function clusterSource(examination: Examination): Promise<readonly Check[]
   if (inspector === undefined || answers !== true) {
     const unread = skippedWithoutCluster([
       'kubernetes-rights',
+      'state',
       'provider-ids',
       'cluster-autoscaler',
     ]);
@@ -187,6 +189,7 @@ async function clusterSource(examination: Examination): Promise<readonly Check[]
 function clusterChecks(inspector: ClusterInspector, config: Config): readonly Check[] {
   return [
     ...rightChecks(inspector, config),
+    stateCheck(inspector, config),
     providerIdCheck(inspector, config),
     clusterAutoscalerCheck(inspector, config),
   ];

@@ -4,6 +4,7 @@ import type { Config } from '../config/index.ts';
 import { formatCount } from '../model/format-text.ts';
 import { readProviderId } from '../model/provider-id.ts';
 import type { AccessRight, ClusterInspector, InspectedNode } from '../ports/inspection.ts';
+import { describeStore } from '../setup/index.ts';
 import { type Check, failure, failureOf, type Outcome, ok, skipped, warning } from './check.ts';
 import { unique } from './region-reader.ts';
 
@@ -27,7 +28,12 @@ export function apiServerCheck(inspector: Promise<ClusterInspector | undefined>)
 }
 
 export function rightChecks(inspector: ClusterInspector, config: Config): readonly Check[] {
-  const names = unique(inspector.rights.map(({ resource }) => resource));
+  const rights = inspector.rights.flatMap((right) => {
+    if (!right.isForState) return right;
+    const { kubernetes } = config.state;
+    return kubernetes === undefined ? [] : { ...right, namespace: kubernetes.namespace };
+  });
+  const names = unique(rights.map(({ resource }) => resource));
   return names.map((resource) => ({
     name: 'kubernetes-rights',
     group: KUBERNETES_GROUP,
@@ -35,10 +41,52 @@ export function rightChecks(inspector: ClusterInspector, config: Config): readon
     run: (signal) =>
       judgeRights(
         inspector,
-        inspector.rights.filter((right) => right.resource === resource && isNeeded(right, config)),
+        rights.filter((right) => right.resource === resource && isNeeded(right, config)),
         signal,
       ),
   }));
+}
+
+const GROUP_VERSION = 'pvescaler.dev/v1alpha1';
+const STATE_KINDS = [
+  'ProxmoxMachine',
+  'ProxmoxMachineRequest',
+  'ProxmoxAddressLease',
+  'ProxmoxPoolState',
+];
+
+/** Records in the cluster need their kinds; a database must not be one of several. */
+export function stateCheck(inspector: ClusterInspector, config: Config): Check {
+  return {
+    name: 'state',
+    group: KUBERNETES_GROUP,
+    run: async (signal) => {
+      if (config.state.kubernetes === undefined) return judgeReplicas(inspector, config, signal);
+      const kinds = await inspector.kinds(GROUP_VERSION, { signal });
+      const missing = STATE_KINDS.filter((kind) => !kinds.includes(kind));
+      if (missing.length === 0) return ok(`records in ${describeStore(config.state)}`);
+      return failure(
+        `the API server does not know ${missing.join(', ')} of ${GROUP_VERSION}`,
+        'Install the CustomResourceDefinitions:\nkubectl apply -f deploy/crds',
+      );
+    },
+  };
+}
+
+async function judgeReplicas(
+  inspector: ClusterInspector,
+  { cluster }: Config,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const containers = await inspector.containers('pvescaler', { signal });
+  const servers = containers.filter(
+    ({ namespace, command }) => namespace === cluster.namespace && command.includes('serve'),
+  );
+  if (servers.length < 2) return ok('one database');
+  return warning(
+    `${servers.map(({ pod }) => pod).join(' and ')} run in namespace ${cluster.namespace}, each with a database of its own: only one acts, and requests to the others are not carried out`,
+    'Set replicas to 1, or keep the records in the cluster: docs/guides/in-cluster.md, "Several replicas".',
+  );
 }
 
 /** With static tokens for all pools, no Secret is created. */
@@ -61,7 +109,9 @@ async function judgeRights(
   const judged = missing.every(({ isOptional }) => isOptional) ? warning : failure;
   return judged(
     `may not ${missing.map(describe).join(', ')} (needed ${first.why})`,
-    'Apply deploy/manifests/rbac.yaml, or grant the right; docs/reference/rights.md lists all.',
+    first.isForState
+      ? 'Apply deploy/kubernetes-state/role.yaml, or grant the right; docs/reference/rights.md lists all.'
+      : 'Apply deploy/manifests/rbac.yaml, or grant the right; docs/reference/rights.md lists all.',
   );
 }
 

@@ -36,8 +36,13 @@ export interface ExternalGrpcOptions extends Pick<ProviderParts, 'fleet' | 'sett
   readonly clock: Clock;
   readonly read: ReadText;
   readonly warn: (message: string) => void;
-  /** Aborted when the process shuts down. Later calls are refused: no driver may be left to carry them out. */
+  /**
+   * Aborted when the process shuts down: clients get a GOAWAY and connect to another replica, calls in progress finish, and
+   * later ones are refused, because no driver may be left to carry them out.
+   */
   readonly signal?: AbortSignal;
+  /** Why the records may lack what other processes wrote; undefined: they do not. */
+  readonly staleness?: () => string | undefined;
   /** Called after each unary call, for metrics. */
   readonly onCall?: (call: GrpcCall) => void;
   /** Interval at which the view reads what other processes wrote. */
@@ -93,13 +98,17 @@ export async function serveExternalGrpc(
     },
   );
   const refreshing = refreshView(options, abort.signal);
+  const closeListeners = () => Promise.all([main.close(), expanderListener?.close()]);
+  const onShutdown = () => void closeListeners();
+  options.signal?.addEventListener('abort', onShutdown, { once: true });
   return {
     port: main.port,
     expanderPort: expanderListener?.port,
     waitingFor,
     async close() {
       abort.abort();
-      await Promise.all([main.close(), expanderListener?.close(), refreshing]);
+      options.signal?.removeEventListener('abort', onShutdown);
+      await Promise.all([closeListeners(), refreshing]);
     },
   };
 }
@@ -170,17 +179,20 @@ function readSecurity({ tls, insecure, warn, listen: address }: ExternalGrpcOpti
 }
 
 /**
- * Before the driver's first read, a response would show an empty fleet. After the driver loses its lease, a response
- * would show a state that another process may have changed since.
+ * Before the first read, a response would show an empty fleet. After the driver loses its lease, or while changes of other
+ * processes do not arrive, a response would show a state that another process may have changed since.
  */
-function missingPrerequisites({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
+function missingPrerequisites(options: ExternalGrpcOptions): readonly string[] {
+  const { fleet, settings } = options;
+  const stale = options.staleness?.();
   const regions = new Set(settings.value.pools.flatMap((group) => group.regions));
   const unread = [...regions].filter((region) => !fleet.forecast.isComplete(region));
   return [
     ...(fleet.view.isLoaded ? [] : ['the records to load']),
+    ...(stale === undefined ? [] : [`current records: ${stale}`]),
     ...(unread.length < regions.size || regions.size === 0
       ? []
-      : unread.map((region) => `the driver's first read of region ${region}`)),
+      : unread.map((region) => `the first read of region ${region}`)),
   ];
 }
 

@@ -12,6 +12,7 @@ import { isBefore } from './context/driver-lease.ts';
 import type { FleetOptions } from './context/options.ts';
 import type { FleetSettings } from './context/settings.ts';
 import { CallsInProgress } from './driver/calls-in-progress.ts';
+import { followCapacity } from './driver/follow-capacity.ts';
 import type { PassReport } from './driver/reconcile-pass.ts';
 import { Reconciler } from './driver/reconciler.ts';
 import { type DriverOptions, runDriver } from './driver/run-driver.ts';
@@ -35,11 +36,11 @@ export interface Fleet extends FleetClient {
    * reconciled end with those they began with. Regions, holder and cluster must be the same.
    */
   replaceSettings(next: FleetSettings): void;
-  /** What the last passes of this process read. */
+  /** What the last passes of this process read, or `followCapacity`. */
   readonly forecast: ForecastReader & Pick<CapacityForecast, 'report' | 'onChange'>;
   /** What the hosts had left in the last pass of this process; undefined when it does not drive. */
   capacity(): FleetCapacity | undefined;
-  /** The newest views of Proxmox in this process; empty when it does not drive. */
+  /** The newest views of Proxmox in this process; empty when it neither drives nor follows. */
   regionViews(): readonly RegionView[];
   /** Reads what the hosts have left, whichever process drives. Throws an error if no region can be read. */
   readCapacity(): Promise<ForecastReader & { readonly capacity: FleetCapacity | undefined }>;
@@ -60,6 +61,11 @@ export interface Fleet extends FleetClient {
   requestVmDecision(decision: VmDecision): Promise<string>;
   /** One pass, and every machine that is due, under a lease that the caller holds. */
   reconcileOnce(lease: Lease, options?: { readonly signal?: AbortSignal }): Promise<PassReport>;
+  /**
+   * Until the signal: while another process drives with the same records, `forecast` is what this process reads of
+   * Proxmox itself.
+   */
+  followCapacity(signal: AbortSignal): Promise<void>;
   /** Is the driver whenever no other process is, until the signal. */
   runDriver(options: DriverOptions): Promise<void>;
 }
@@ -117,6 +123,7 @@ export function createFleet(options: FleetOptions): Fleet {
       if (errors.length > 0) throw errors[0];
       return { ...report, inProgress: reconciler.countInProgress() };
     },
+    followCapacity: (signal) => followCapacity({ current, cache, forecast }, signal),
     runDriver: (driver) => runDriver({ ...engine, minimumDelay: driver.minimumDelay }, driver),
   };
 }

@@ -9,7 +9,7 @@ import type {
 } from '../ports/inspection.ts';
 import type { ApiClient } from './api-client.ts';
 import { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
-import { asRecord, asString } from './status.ts';
+import { asRecord, asString, translateStatus } from './status.ts';
 
 interface InspectorOptions {
   readonly api: ApiClient;
@@ -38,13 +38,14 @@ export function createClusterInspector(options: InspectorOptions): ClusterInspec
     },
     isAllowed: (right, call) => reviewAccess(api, right, call),
     nodes: (call) => listNodes(api, call),
+    kinds: (groupVersion, call) => listKinds(api, groupVersion, call),
     containers: (image, call) => listContainers(api, image, call),
     close,
   };
 }
 
 function listAccessRights(right: Right, namespace: string): readonly AccessRight[] {
-  const { group, resource, needsPolicy, why } = right;
+  const { group, resource, needsPolicy, isForState, why } = right;
   const isOwnNamespace = right.namespace === SERVICE_ACCOUNT.namespace;
   return right.verbs.flatMap((verb) =>
     (right.names ?? [undefined]).map((name) => ({
@@ -54,6 +55,7 @@ function listAccessRights(right: Right, namespace: string): readonly AccessRight
       name,
       namespace: isOwnNamespace ? namespace : right.namespace,
       isOptional: needsPolicy === true,
+      isForState: isForState === true,
       why,
     })),
   );
@@ -90,6 +92,18 @@ async function listNodes(api: ApiClient, call: CallOptions): Promise<readonly In
       labels: readTexts(metadata['labels']),
     };
   });
+}
+
+async function listKinds(
+  api: ApiClient,
+  groupVersion: string,
+  call: CallOptions,
+): Promise<readonly string[]> {
+  const operation = `list the kinds of ${groupVersion}`;
+  const result = await api.request({ path: `/apis/${groupVersion}`, operation, ...call });
+  if (!result.ok && result.status.code !== 404) throw translateStatus(result.status, operation);
+  if (!result.ok) return [];
+  return listOf(asRecord(result.value)['resources']).map((one) => asString(asRecord(one)['kind']));
 }
 
 async function listContainers(

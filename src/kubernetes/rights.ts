@@ -3,6 +3,8 @@
 // real API server checks that the adapter needs every right here and no other.
 import { RECONCILE_LEASE } from '../model/lease.ts';
 import { leaseObjectName } from './cluster-leases.ts';
+import { GROUP, type ObjectKind, RECORD_KINDS } from './store/kinds.ts';
+import { IDENTITY_CONFIG_MAP } from './store/stored-identity.ts';
 
 /** Names used in the manifests. */
 export const SERVICE_ACCOUNT = { namespace: 'pvescaler', name: 'pvescaler' } as const;
@@ -18,6 +20,8 @@ export interface Right {
   readonly namespace?: string;
   /** Granted with the admission policy, which needs Kubernetes 1.30; without it the right would cover other objects. */
   readonly needsPolicy?: true;
+  /** Granted only for records in the cluster (`state.kubernetes`). */
+  readonly isForState?: true;
   readonly why: string;
 }
 
@@ -165,4 +169,38 @@ export const RIGHTS: readonly Right[] = [
     namespace: SERVICE_ACCOUNT.namespace,
     why: 'to acquire, renew and release the leader election Lease',
   },
+  ...RECORD_KINDS.flatMap(rightsOfRecords),
+  {
+    group: '',
+    resource: 'configmaps',
+    verbs: ['create'],
+    namespace: SERVICE_ACCOUNT.namespace,
+    isForState: true,
+    why: 'to create the ConfigMap with the id of the installation once (`state.kubernetes`)',
+  },
+  {
+    group: '',
+    resource: 'configmaps',
+    verbs: ['get', 'update'],
+    names: [IDENTITY_CONFIG_MAP],
+    namespace: SERVICE_ACCOUNT.namespace,
+    isForState: true,
+    why: 'to read and complete the id of the installation (`state.kubernetes`)',
+  },
 ];
+
+function rightsOfRecords({ kind, plural, hasStatusSubresource }: ObjectKind): readonly Right[] {
+  const common = {
+    group: GROUP,
+    namespace: SERVICE_ACCOUNT.namespace,
+    isForState: true,
+  } as const;
+  const verbs = ['get', 'list', 'watch', 'create', 'delete'];
+  const why = `to keep ${kind} objects (\`state.kubernetes\`)`;
+  if (!hasStatusSubresource)
+    return [{ ...common, resource: plural, verbs: [...verbs, 'update'], why }];
+  return [
+    { ...common, resource: plural, verbs, why },
+    { ...common, resource: `${plural}/status`, verbs: ['update'], why },
+  ];
+}

@@ -60,6 +60,8 @@ export interface AccessRight {
   readonly namespace: string | undefined;
   /** Works without it, with less: the pages in docs say what is lost. */
   readonly isOptional: boolean;
+  /** Needed only for records in the cluster. */
+  readonly isForState: boolean;
   readonly why: string;
 }
 
@@ -89,6 +91,8 @@ export interface ClusterInspector {
   version(options: CallOptions): Promise<string>;
   isAllowed(right: AccessRight, options: CallOptions): Promise<boolean>;
   nodes(options: CallOptions): Promise<readonly InspectedNode[]>;
+  /** Kinds of this API group and version that the server knows; none if it does not know the group. */
+  kinds(groupVersion: string, options: CallOptions): Promise<readonly string[]>;
   /** Containers of pods that have not ended, whose image has this text in its name. */
   containers(image: string, options: CallOptions): Promise<readonly RunningContainer[]>;
   close(): Promise<void>;

@@ -185,7 +185,9 @@ function minimumSteps(
     if (limits.schedule === undefined || limits.min <= config.limits.min) return [];
     const planned = machines.filter((machine) => machine.pool === config.name);
     const lacking = limits.min - members - planned.length;
-    if (lacking <= 0 || exclusion !== undefined) return [];
+    // A region that cannot be read may have machines without a record.
+    const isUnread = config.regions.some((region) => input.unreadRegions?.[region] !== undefined);
+    if (lacking <= 0 || exclusion !== undefined || isUnread) return [];
     const sizes = [
       ...input.machines.filter((one) => one.pool === config.name && isMember(one)),
       ...planned.map(({ size }) => ({ size: sizeOfCapacity(size.capacity) })),

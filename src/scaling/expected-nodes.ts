@@ -60,12 +60,13 @@ export function findPlaceRefusal(
   if (machine.phase !== undefined && machine.phase !== 'requested') return undefined;
   if (machine.refusal !== undefined) return machine.refusal.message;
   const pool = pools.find(({ config }) => config.name === machine.pool);
+  if (pool === undefined) return undefined;
+  const { config, backoff } = pool;
   const { requestedHost } = machine;
-  const regions = requestedHost === undefined ? pool?.config.regions : [requestedHost.region];
-  const [unread] = regions ?? [];
-  if (unread !== undefined && regions?.every((region) => unreadRegions[region] !== undefined))
-    return `region ${unread} cannot be read`;
-  const { backoff } = pool ?? {};
+  const regions = requestedHost === undefined ? config.regions : [requestedHost.region];
+  const isUnread = (region: string): boolean => unreadRegions[region] !== undefined;
+  if (regions.length > 0 && regions.every(isUnread))
+    return `region ${regions.join(', ')} cannot be read`;
   return backoff !== undefined && backoff.until > now ? backoff.message : undefined;
 }
 

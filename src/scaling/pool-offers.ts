@@ -72,9 +72,7 @@ function describeNoHost(
   if (refusals.some(({ refusal }) => refusal === undefined)) return undefined;
   const isUnread = (region: string): boolean => unreadRegions[region] !== undefined;
   const reasons = [
-    ...config.regions
-      .filter(isUnread)
-      .map((region) => `region ${region} cannot be read: ${unreadRegions[region]}`),
+    ...config.regions.filter(isUnread).map((region) => `region ${region} cannot be read`),
     ...refusals.flatMap(({ region, refusal }) =>
       isUnread(region) ? [] : (refusal?.message ?? []),
     ),

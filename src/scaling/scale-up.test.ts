@@ -410,7 +410,7 @@ describe('hosts', () => {
       { ...refused('b', 'no disk'), region: 'b' },
     ];
     expect(reasonOf({ hosts: stale, unreadRegions: { lab: 'no answer' } })).toBe(
-      'pod default/web-0 waits: pool workers refused: it can use none of its 2 hosts now: region lab cannot be read: no answer; no disk',
+      'pod default/web-0 waits: pool workers refused: it can use none of its 2 hosts now: region lab cannot be read; no disk',
     );
     expect(reasonOf({ hosts: [] })).toBe(
       'pod default/web-0 waits: pool workers refused: it has no host',
@@ -584,6 +584,8 @@ describe('schedules', () => {
       ],
     });
     expect(counts(input(NOW - 1))).toEqual({});
+    const unreadRegions = { lab: 'no answer' };
+    expect(counts({ ...input(NOW), unreadRegions })).toEqual({});
   });
 
   it('replace the maximum while they are open', () => {

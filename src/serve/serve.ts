@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process, any mode. The health server starts first, so that probes report why the process is not ready.
-import { describePlannedKey, type LoadedConfig } from '../config/index.ts';
-import { type CheckDrain, MinimumDelay } from '../fleet/index.ts';
+import { type Config, describePlannedKey, type LoadedConfig } from '../config/index.ts';
+import { type CheckDrain, type DriverEvents, MinimumDelay } from '../fleet/index.ts';
 import {
   asPvescalerError,
   Cancelled,
@@ -177,20 +177,28 @@ async function runOpenFleet(daemon: Daemon, open: OpenFleet): Promise<void> {
   warnAboutMissingAccess(daemon, open);
   const stop = new AbortController();
   const syncing = waitForSync(open, { clock, watchdog, signal: stop.signal });
+  const following = followDriver(open, stop.signal);
   let watching: Promise<void> | undefined;
   let frontEnd: RunningFrontEnd | undefined;
   try {
     frontEnd = await startFrontEnd(daemon, open);
     daemon.frontEnd = frontEnd;
     watchdog.frontEndWaitsFor = () => frontEnd?.waitingFor() ?? [];
+    watchdog.staleness = () => open.store.staleness?.();
     daemon.reloader = createReloader(daemon, open);
     watching = daemon.watcher.run(stop.signal);
     await driveUntilStopped(daemon, open, frontEnd?.failed);
   } finally {
     daemon.frontEnd = undefined;
     stop.abort();
-    await Promise.all([syncing, watching, frontEnd?.close()]);
+    await Promise.all([syncing, following, watching, frontEnd?.close()]);
   }
+}
+
+/** Replicas that share their records all answer the Cluster Autoscaler, whichever of them drives. */
+async function followDriver({ config, fleet }: OpenFleet, signal: AbortSignal): Promise<void> {
+  if (config.mode === 'externalgrpc' && config.state.kubernetes !== undefined)
+    await fleet.followCapacity(signal);
 }
 
 const NO_CLUSTER =
@@ -257,7 +265,7 @@ async function driveUntilStopped(
 /** The first signal lets the current pass finish within SHUTDOWN_GRACE_MS; `stop` interrupts it. */
 async function driveFleet(
   { context, telemetry, watchdog, minimumDelay }: Daemon,
-  { fleet }: OpenFleet,
+  { fleet, config }: OpenFleet,
   stop: AbortController,
 ): Promise<void> {
   const { clock, signal: finish } = context;
@@ -275,7 +283,7 @@ async function driveFleet(
   if (finish.aborted) return;
   finish.addEventListener('abort', onFinish, { once: true });
   try {
-    const { events } = watchdog;
+    const events = eventsOf(watchdog, config);
     await fleet.runDriver({ signal: stop.signal, finish, events, minimumDelay });
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;
@@ -283,6 +291,11 @@ async function driveFleet(
     finished.abort();
     finish.removeEventListener('abort', onFinish);
   }
+}
+
+/** With records in Kubernetes, every replica has a database of its own, and only leases and its journal in it. */
+function eventsOf({ events }: Watchdog, { state }: Config): DriverEvents {
+  return state.kubernetes === undefined ? events : { ...events, onSeparateStore: () => undefined };
 }
 
 async function startHealthServer(daemon: Daemon) {

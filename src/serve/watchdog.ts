@@ -36,6 +36,9 @@ export class Watchdog {
   /** Set once the front end has started. */
   frontEndWaitsFor: () => readonly string[] = () => ['the front end: not started yet'];
 
+  /** Why the records may lack what other processes wrote; undefined: they do not. */
+  staleness: () => string | undefined = () => undefined;
+
   constructor(options: WatchdogOptions) {
     this.#options = options;
     this.#lastHeartbeatAt = options.clock.monotonic();
@@ -75,8 +78,10 @@ export class Watchdog {
   };
 
   readonly readiness: HealthServerOptions['readiness'] = () => {
+    const stale = this.staleness();
     const waitingFor = [
       ...[...this.#unread].map(([source, reason]) => `${source}: ${reason}`),
+      ...(stale === undefined ? [] : [`current records: ${stale}`]),
       ...this.frontEndWaitsFor(),
       ...(this.#isStopping ? ['the process is stopping'] : []),
     ];

@@ -11,6 +11,13 @@ import type { SetupContext } from './context.ts';
 
 const FILE = '/state.db.cluster-id';
 
+interface OpenOptions {
+  readonly cluster?: MemoryCluster;
+  readonly id?: string;
+  readonly kubernetes?: { readonly namespace: string };
+  readonly isDriving?: boolean;
+}
+
 /** An installation whose database, file, config and cluster can be exchanged. */
 function anInstallation() {
   const clock = new VirtualClock();
@@ -25,14 +32,11 @@ function anInstallation() {
   const clusterNumber = (seed: number) =>
     new MemoryCluster({ clock, random: new SeededRandom(seed) });
   const newStore = () => new MemoryStore({ clock });
-  const open = (
-    store: MemoryStore,
-    { cluster, id }: { readonly cluster?: MemoryCluster; readonly id?: string } = {},
-  ) =>
+  const open = (store: MemoryStore, { cluster, id, ...given }: OpenOptions = {}) =>
     resolveClusterId(
       { files, random: new SeededRandom(9) },
-      { state: { path: '/state.db' }, cluster: { id } } as Config,
-      { store, cluster },
+      { state: { path: '/state.db', kubernetes: given.kubernetes }, cluster: { id } } as Config,
+      { store, cluster, isDriving: given.isDriving ?? true },
     );
   return { texts, clusterNumber, newStore, open };
 }
@@ -147,5 +151,40 @@ describe('resolveClusterId', () => {
     const id = await open(newStore(), { cluster: clusterNumber(1) });
     texts.clear();
     expect(await open(newStore(), { cluster: clusterNumber(2), id })).toBe(id);
+  });
+});
+
+describe('resolveClusterId with state in Kubernetes', () => {
+  const kubernetes = { namespace: 'pvescaler' };
+
+  it('uses no file', async () => {
+    const { clusterNumber, newStore, open, texts } = anInstallation();
+    const store = newStore();
+    const cluster = clusterNumber(1);
+    texts.set(FILE, 'of another installation\n');
+    expect(await open(store, { cluster, kubernetes })).toBe(await cluster.uid());
+    expect([...texts.values()]).toEqual(['of another installation\n']);
+    expect(await store.identity()).toEqual({
+      id: await cluster.uid(),
+      clusterUid: await cluster.uid(),
+    });
+  });
+
+  it('stores no id without the uid of the cluster', async () => {
+    const { newStore, open } = anInstallation();
+    const store = newStore();
+    await open(store, { kubernetes, isDriving: false });
+    expect(await store.identity()).toEqual({});
+  });
+
+  it('names the namespace and its key when cluster.id differs', async () => {
+    const { clusterNumber, newStore, open } = anInstallation();
+    const store = newStore();
+    const cluster = clusterNumber(1);
+    await open(store, { cluster, kubernetes });
+    await expect(open(store, { cluster, kubernetes, id: 'other' })).rejects.toMatchObject({
+      message: expect.stringContaining('the state in namespace pvescaler of Kubernetes belongs to'),
+      hint: expect.stringContaining('another state.kubernetes.namespace for other'),
+    });
   });
 });

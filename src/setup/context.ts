@@ -57,11 +57,26 @@ export interface OpenedStore {
   readonly driverLock?: DriverLock | undefined;
 }
 
+export interface KubernetesStoreOptions {
+  readonly namespace: string;
+  /** For journal and leases; closed with the store. */
+  readonly local: Store;
+  /** Asked before each write of the driver. */
+  readonly fence?: RequestFence | undefined;
+  /** Receives errors of background work, which no caller awaits. */
+  readonly onBackgroundError?: ((error: PvescalerError) => void) | undefined;
+}
+
 export interface SetupAdapters {
   /** StoreUnusable/STORE_UNREADABLE when the database does not exist. */
   openStore(path: string): Promise<OpenedStore>;
   /** Creates the database when it does not exist. */
   openOrCreateStore(path: string): Promise<OpenedStore>;
+  /** Undefined outside a pod when no kubeconfig is configured or found. */
+  openKubernetesStore(
+    cluster: Config['cluster'],
+    options: KubernetesStoreOptions,
+  ): Promise<Store | undefined>;
   /** Reads the region's secrets; sends no request yet. */
   connectProxmox(
     region: RegionConfig,

@@ -3,6 +3,7 @@
 export type {
   ConnectedCluster,
   ConnectOptions,
+  KubernetesStoreOptions,
   OpenedStore,
   SetupAdapters,
   SetupContext,
@@ -11,3 +12,4 @@ export type {
 export { findChecksum } from './image-checksums.ts';
 export { findMissingAccess } from './missing-access.ts';
 export { needsCluster, type OpenFleet, type OpenOptions, openFleet } from './open-fleet.ts';
+export { describeStore, openLocalStore, openRecords } from './open-store.ts';

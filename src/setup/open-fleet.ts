@@ -11,6 +11,7 @@ import type { ConnectedCluster, ConnectOptions, SetupContext, Telemetry } from '
 import { fleetSettings } from './fleet-settings.ts';
 import { imageChecksums } from './image-checksums.ts';
 import { readJoinSettings } from './join-settings.ts';
+import { openLocalStore, openRecords } from './open-store.ts';
 
 export interface OpenFleet {
   readonly fleet: Fleet;
@@ -71,13 +72,16 @@ async function open(
 ): Promise<Omit<OpenFleet, 'close'>> {
   const { adapters, clock, random } = context;
   const isDriving = opening.access === 'drive';
-  const { path } = config.state;
-  const opened = await (isDriving ? adapters.openOrCreateStore(path) : adapters.openStore(path));
-  opening.closeSteps.push(() => opened.store.close());
-  for (const warning of opened.warnings) opening.warn(warning);
-  const store = opening.telemetry?.instrumentStore(opened.store) ?? opened.store;
   const { createFleet, DriverRegistry: Registry } = await import('../fleet/index.ts');
-  const driverRegistry = new Registry(clock, opened.driverLock);
+  const local = await openLocalStore(adapters, config, isDriving);
+  opening.closeSteps.push(() => local.store.close());
+  for (const warning of local.warnings) opening.warn(warning);
+  const driverRegistry = new Registry(clock, local.driverLock);
+  const store = await openStore(context, config, {
+    ...opening,
+    driverRegistry,
+    local: local.store,
+  });
   const hypervisors =
     opening.access === 'read'
       ? new Map<string, Hypervisor>()
@@ -86,7 +90,11 @@ async function open(
     ? await connectCluster(context, config, { ...opening, driverRegistry })
     : undefined;
   const identity = {
-    cluster: await resolveClusterId(context, config, { store, cluster: connected?.cluster }),
+    cluster: await resolveClusterId(context, config, {
+      store,
+      cluster: connected?.cluster,
+      isDriving,
+    }),
     holder: `${context.processName}/${context.random.uuid().slice(0, 8)}`,
   };
   const readSettings = async (next: Config) => {
@@ -114,12 +122,26 @@ interface Connecting extends OpeningFleet {
   readonly driverRegistry: DriverRegistry;
 }
 
+async function openStore(
+  { adapters }: SetupContext,
+  config: Config,
+  { local, telemetry, driverRegistry: fence, closeSteps }: Connecting & { readonly local: Store },
+): Promise<Store> {
+  const onBackgroundError = (error: PvescalerError) => logBackgroundError(telemetry, error);
+  const store = await openRecords(adapters, config, { local, fence, onBackgroundError });
+  if (store !== local) closeSteps.push(() => store.close());
+  return telemetry?.instrumentStore(store) ?? store;
+}
+
+function logBackgroundError(telemetry: Telemetry | undefined, error: PvescalerError): void {
+  telemetry?.log.debug('an error occurred in the background', { error });
+}
+
 function connectOptions(
   { cluster }: Config,
   { telemetry, driverRegistry, watch = 'nodes' }: Connecting,
 ): ConnectOptions {
-  const onBackgroundError = (error: PvescalerError) =>
-    telemetry?.log.debug('an error occurred in the background', { error });
+  const onBackgroundError = (error: PvescalerError) => logBackgroundError(telemetry, error);
   return { fence: driverRegistry, cluster, meters: telemetry?.meters, onBackgroundError, watch };
 }
 
@@ -168,8 +190,12 @@ async function connectCluster(
 }
 
 /** A kubeconfig that is only found by default does not count: no pool may join its cluster. */
-export function needsCluster({ cluster, pools }: Config): boolean {
-  return cluster.kubeconfigPath !== undefined || pools.some(({ joins }) => joins);
+export function needsCluster({ cluster, pools, state }: Config): boolean {
+  return (
+    cluster.kubeconfigPath !== undefined ||
+    state.kubernetes !== undefined ||
+    pools.some(({ joins }) => joins)
+  );
 }
 
 /**

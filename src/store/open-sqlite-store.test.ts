@@ -390,6 +390,35 @@ describe('a database with an older schema', () => {
   );
 });
 
+describe('a database of the first schema version', () => {
+  it(
+    'is opened with all its records, and copied first',
+    withDatabase(async (fixture) => {
+      const exported = join(import.meta.dirname, '../cli/testing/state-export-v1.json');
+      const { records } = JSON.parse(await readFile(exported, 'utf8'));
+      runSql(fixture.path, (database) => {
+        database.exec(`PRAGMA application_id = ${APPLICATION_ID}; ${MIGRATIONS[0]}`);
+        database.exec('PRAGMA user_version = 1');
+        for (const [name, values] of Object.entries<Record<string, unknown>>(records))
+          for (const [key, value] of Object.entries(values))
+            database
+              .prepare(`INSERT INTO ${name} (key, revision, value) VALUES (?, 1, ?)`)
+              .run(key, JSON.stringify(value));
+      });
+      const store = await fixture.open();
+      for (const name of ['intents', 'machines', 'addresses', 'drains', 'pools'] as const) {
+        const list: readonly { readonly key: string; readonly value: unknown }[] =
+          await store[name].list();
+        expect(Object.fromEntries(list.map(({ key, value }) => [key, value]))).toEqual(
+          records[name],
+        );
+      }
+      await store.close();
+      expect((await stat(`${fixture.path}.before-v${MIGRATIONS.length}`)).isFile()).toBe(true);
+    }),
+  );
+});
+
 describe('openSqliteStore', () => {
   it(
     'recovers the write-ahead log of a killed process',

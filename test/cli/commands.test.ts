@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { buildProgram, EXAMPLES, type ProgramHost } from '../../src/cli/index.ts';
+import { buildProgram, EXAMPLES, FIRST_EXAMPLES, type ProgramHost } from '../../src/cli/index.ts';
 import { aMachine, aMachineId, aPoolState } from '../../src/ports/fakes/sample-records.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
@@ -64,6 +64,17 @@ describe('every command', () => {
       expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
     },
   );
+
+  it('is in the examples of its group', () => {
+    const groups = aProgram().commands.filter(({ commands }) => commands.length > 0);
+    for (const group of groups.filter((one) => one.name() !== 'orphans')) {
+      const { out } = pvescaler([group.name(), '--help']);
+      const paths = COMMANDS.filter(({ command }) => command.parent?.name() === group.name());
+      const examples = paths.map(({ path }) => `  ${EXAMPLES[path]?.[0]}\n`);
+      expect(out, group.name()).toContain(`\nExamples:\n${examples.join('')}`);
+    }
+    expect(pvescaler(['--help']).out).toContain(`\nExamples:\n  ${FIRST_EXAMPLES[0]}\n`);
+  });
 
   it.each(Object.entries(EXAMPLES).flatMap(([path, lines]) => lines.map((line) => [line, path])))(
     'parses its example: %s',
@@ -207,6 +218,7 @@ describe('every command that prints objects', () => {
       'vm create': ['vm', 'create', '--role', 'worker', '--from', 'image', '--dry-run'],
       'vm list': ['vm', 'list'],
       'vm show': ['vm', 'show', 'k8s-db'],
+      'vm console': ['vm', 'console', 'k8s-db'],
       'template list': ['template', 'list'],
       'template show': ['template', 'show', 'base'],
       plan: ['plan', '--kubeconfig', lab.kubeconfig],
@@ -231,6 +243,7 @@ describe('every command that prints objects', () => {
       'template build',
       'template sync',
       'template delete',
+      'state import',
     ];
     expect([...Object.keys(readers), ...others, ...changing].toSorted()).toEqual(
       COMMANDS.filter(printsObjects)

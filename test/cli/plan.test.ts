@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { aKubernetesSim } from '../support/kubernetes-sim.ts';
 import { aLab, start } from '../support/lab.ts';
+import { pvescaler, root } from '../support/pvescaler.ts';
 
 const JOIN = `
 mode: standalone
@@ -95,3 +96,22 @@ it('pool resume refuses a pool that is not paused', async () => {
     err: expect.stringContaining('pool workers is not paused'),
   });
 }, 60_000);
+
+it('explain accepts a unique prefix of the name of a node', () => {
+  const file = join(root, 'examples/decisions/scale-down.json');
+  const explain = (name: string) => pvescaler(['explain', 'node', name, '--input', file]);
+  expect(explain('large-2')).toMatchObject({
+    exitCode: 0,
+    out: expect.stringMatching(/^node large-2193ec27\n/),
+  });
+  expect(explain('large-')).toMatchObject({
+    exitCode: 2,
+    err: expect.stringContaining(
+      "the names of 2 nodes start with 'large-': large-2193ec27, large-f4023b31",
+    ),
+  });
+  expect(explain('none')).toMatchObject({
+    exitCode: 4,
+    err: expect.stringContaining('there is no node none'),
+  });
+});

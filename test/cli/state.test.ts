@@ -89,6 +89,65 @@ describe('pvescaler state', () => {
   });
 });
 
+describe('pvescaler state export and import', () => {
+  async function release(path: string): Promise<void> {
+    const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
+    const lease = await store.leases.read('reconcile');
+    if (lease !== undefined) await store.leases.release(lease);
+    await store.close();
+  }
+
+  it('move all records to another database, with the journal if asked for', async () => {
+    const path = await aDatabase();
+    await release(path);
+    const file = join(aFolder(), 'state.json');
+    const exported = pvescaler(['state', 'export', file, '--state', path, '--journal']);
+    expect(exported).toMatchObject({ exitCode: 0, out: '' });
+    expect(exported.err).toContain('exported 1 machine and 1 intent');
+    const target = join(aFolder(), 'new.db');
+    const imported = pvescaler(['state', 'import', file, '--state', target, '--json']);
+    expect(JSON.parse(imported.out)).toEqual({
+      location: target,
+      records: { intents: 1, machines: 1, addresses: 0, drains: 0, pools: 0 },
+      created: 2,
+      unchanged: 0,
+      journalEntries: 1,
+    });
+    expect(pvescaler(['state', 'journal', '--state', target]).out).toContain('HostFull');
+    const copy = pvescaler(['state', 'export', '--journal', '--state', target]).out;
+    const [before, after] = [JSON.parse(readFileSync(file, 'utf8')), JSON.parse(copy)];
+    expect(after.records).toEqual(before.records);
+    expect(after.journal).toEqual(before.journal);
+  });
+
+  it('refuse while a driver is active; an export for a backup need not', async () => {
+    const path = await aDatabase();
+    const refused = pvescaler(['state', 'export', '--state', path]);
+    expect(refused).toMatchObject({ exitCode: 5, out: '' });
+    expect(refused.err).toContain('a driver is active: test');
+    const backup = pvescaler(['state', 'export', '--live', '--state', path]);
+    expect(JSON.parse(backup.out)).toMatchObject({ kind: 'StateExport', schemaVersion: 1 });
+    const file = join(aFolder(), 'state.json');
+    writeFileSync(file, backup.out);
+    const full = pvescaler(['state', 'import', file, '--state', path]);
+    expect(full).toMatchObject({ exitCode: 5 });
+    await release(path);
+    expect(pvescaler(['state', 'import', file, '--state', path]).out).toContain(
+      '0 records written, 2 there already',
+    );
+  });
+
+  it('refuse a file that is no export, and one that is not there', () => {
+    const file = join(aFolder(), 'state.json');
+    writeFileSync(file, '{}');
+    const state = ['--state', join(aFolder(), 'x.db')];
+    expect(pvescaler(['state', 'import', file, ...state]).exitCode).toBe(2);
+    const missing = pvescaler(['state', 'import', '/nowhere.json', ...state]);
+    expect(missing.exitCode).toBe(2);
+    expect(missing.err).toContain('/nowhere.json does not exist');
+  });
+});
+
 describe('a state.path that cannot be used', () => {
   it.each([
     ['whose folder is a file', '/file/state.db'],

@@ -66,10 +66,16 @@ describe('files in deploy/', () => {
   it('are all part of the chart, applied by kustomize or by a command of a guide', () => {
     const applied = [
       'kustomization.yaml',
-      ...['standalone', 'persistent-state', 'secret-ref'].flatMap(listComponent),
+      ...['standalone', 'persistent-state', 'kubernetes-state', 'secret-ref'].flatMap(
+        listComponent,
+      ),
       ...kustomization.resources,
       ...kustomization.configMapGenerator.flatMap((one: Loose) => one.files),
       'chart/Chart.yaml',
+      // The chart has the same files.
+      ...kustomization.resources
+        .filter((name: string) => name.startsWith('crds/'))
+        .map((name: string) => `chart/${name}`),
     ];
     const guide = ['cluster-autoscaler', 'in-cluster']
       .map((name) => readRepoFile(`docs/guides/${name}.md`))

@@ -26,6 +26,8 @@ const EXTERNAL: Readonly<Record<string, string>> = {
   systemctl: 'needs an installed service',
   journalctl: 'needs an installed service',
   install: 'needs root',
+  useradd: 'needs root',
+  chown: 'needs root',
   openssl: 'reads a certificate',
   k3s: 'runs on a k3s server',
   rke2: 'runs on an RKE2 server',

@@ -44,7 +44,7 @@ function mapValues(mapping: Mapping, change: (value: Mapping) => Mapping): Mappi
 /** Objects of Kubernetes and values of Helm charts are only parsed. */
 function isConfig(text: string): boolean {
   const content = asMapping(parse(text));
-  return !('kind' in content || 'extraArgs' in content || 'address' in content);
+  return !['kind', 'extraArgs', 'address', 'replicas'].some((key) => key in content);
 }
 
 function complete(text: string): Mapping {

@@ -221,6 +221,11 @@ const FAILING: Readonly<Record<CheckName, FailingFixture>> = {
     cause: /may not patch nodes \(needed to set a missing provider id/,
     fix: /deploy\/manifests\/rbac\.yaml/,
   },
+  state: {
+    config: ({ state }) => Object.assign(state, { kubernetes: {} }),
+    cause: /does not know ProxmoxMachine, ProxmoxMachineRequest, .* of pvescaler\.dev\/v1alpha1/,
+    fix: /\nkubectl apply -f deploy\/crds$/,
+  },
   'join-endpoint': {
     usesSockets: true,
     config: ({ join }) => (join.k3s.server = CLOSED_ENDPOINT),
@@ -312,6 +317,23 @@ describe('examine', () => {
         fix: expect.stringMatching(fix) as unknown,
       }),
     );
+  });
+
+  it('warns about several replicas with a database each', async () => {
+    const server = { name: 'main', image: 'registry.example/pvescaler:0.1.0', args: ['serve'] };
+    const results = await examineInstallation({
+      kubernetes: (sim) => {
+        sim.create('v1', 'namespaces', { metadata: { name: 'pvescaler' } });
+        for (const name of ['a', 'b'])
+          sim.create('v1', 'pods', {
+            metadata: { name, namespace: 'pvescaler' },
+            spec: { containers: [server] },
+          });
+      },
+    });
+    expect(find(results, 'state')).toMatchObject([
+      { status: 'warning', cause: expect.stringContaining('a and b run in namespace pvescaler') },
+    ]);
   });
 
   it('reports a connection over SSH that fails once, and skips what depends on it', async () => {

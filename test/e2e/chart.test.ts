@@ -34,6 +34,7 @@ const PRODUCTS = [
     files: ['certificates', 'issuers'].map((name) => `deploy/crds/cert-manager.io_${name}.yaml`),
   },
 ];
+const REPLICAS = ['state=kubernetes', 'replicas=3'];
 const EVERYTHING = [
   'persistence.enabled=true',
   'persistence.storageClass=local',
@@ -127,7 +128,7 @@ describe('the Helm chart', () => {
   it.each(['standalone', 'externalgrpc'])(
     'passes a server-side dry run in mode %s, with its defaults and with every option',
     (mode) => {
-      for (const values of [[], EVERYTHING])
+      for (const values of [[], EVERYTHING, REPLICAS])
         expect(dryRun(render([`mode=${mode}`, ...values]))).toBe('');
     },
   );
@@ -167,8 +168,25 @@ describe('the Helm chart', () => {
     expect(own.map(withoutLabels).toSorted()).toEqual(shipped.map(withoutLabels).toSorted());
   });
 
+  it('grants the rights for records in the cluster only with them', () => {
+    const roles = render(REPLICAS).filter(({ metadata }) => metadata.name === 'pvescaler-state');
+    const shipped = readManifests('deploy/kubernetes-state/role.yaml');
+    expect(roles.map(withoutLabels).toSorted()).toEqual(shipped.map(withoutLabels).toSorted());
+  });
+
+  it('runs several replicas on different nodes, which a rolling update replaces one by one', () => {
+    const { replicas, strategy, template } = find(render(REPLICAS), 'Deployment')['spec'];
+    expect({ replicas, strategy }).toEqual({
+      replicas: 3,
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
+    });
+    expect(template.spec.affinity.podAntiAffinity).toBeDefined();
+    const config = find(render(REPLICAS), 'ConfigMap')['data']['config.yaml'];
+    expect(config).toMatch(/^state:\n {2}kubernetes:\n {4}namespace: pvescaler$/m);
+  });
+
   it('names all objects after its release', () => {
-    const objects = render(['secrets.readable={one}'], 'second');
+    const objects = render(['secrets.readable={one}', ...REPLICAS], 'second');
     expect(objects.filter(({ metadata }) => !metadata.name.startsWith('second'))).toEqual([]);
     expect(dryRun(objects)).toBe('');
   });
@@ -199,6 +217,8 @@ describe('the Helm chart', () => {
     ['config.mode=standalone', '/config/mode'],
     ['image.digest=latest', '/image/digest'],
     ['mode=externalgrpc,secrets.serverTls=', '/secrets/serverTls'],
+    ['replicas=2', '/replicas'],
+    ['state=kubernetes,persistence.enabled=true', '/persistence/enabled'],
   ])('refuses %s', (value, message) => {
     const { status, stderr } = helm([value]);
     expect(status).toBe(1);
@@ -230,6 +250,8 @@ describe('the Kustomize base', () => {
     { components: ['standalone'] },
     { components: ['persistent-state', 'secret-ref'] },
     { components: ['standalone', 'persistent-state', 'secret-ref'] },
+    { components: ['kubernetes-state'] },
+    { components: ['standalone', 'kubernetes-state', 'secret-ref'] },
   ])('passes a server-side dry run with components $components', ({ components }) => {
     const base = join(folder, 'base');
     rmSync(base, { recursive: true, force: true });

@@ -113,6 +113,7 @@ describe('kubectl with the simulated cluster', () => {
       /Controlled By: +ReplicaSet\/web-[^]*Successfully assigned/,
     );
     expect(kubectl('describe node fake-1')).toMatch(/Non-terminated Pods: +\([1-9]/);
+    expect(kubectl('get events --sort-by=.lastTimestamp')).toContain('Successfully assigned');
     expect(headOf(kubectl('get events'))).toEqual([
       'LAST SEEN',
       'TYPE',

@@ -1,15 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manifests on a real API server: their service account can do what pvescaler needs, and nothing else.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openKubernetesCluster, RIGHTS, SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
+import {
+  KubernetesStore,
+  openKubernetesCluster,
+  RIGHTS,
+  SERVICE_ACCOUNT,
+} from '../../src/kubernetes/index.ts';
 import { BOOTSTRAP_GROUPS } from '../../src/model/bootstrap-groups.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Cluster } from '../../src/ports/cluster.ts';
-import type { PvescalerError } from '../../src/ports/errors.ts';
+import { type PvescalerError, Unreachable } from '../../src/ports/errors.ts';
+import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
+import {
+  aMachine,
+  anAddressLease,
+  anIntent,
+  aPoolState,
+} from '../../src/ports/fakes/sample-records.ts';
+import type { Collection } from '../../src/ports/store.ts';
+import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
 import { openClusterTransport } from '../kubernetes/cluster-bench.ts';
 import { type Api, type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
-import { applyManifests } from './support/manifests.ts';
+import { applyManifests, applyStateManifests } from './support/manifests.ts';
 
 const SECRETS = '/api/v1/namespaces/kube-system/secrets';
 
@@ -21,6 +35,7 @@ const errors: PvescalerError[] = [];
 beforeAll(async () => {
   plane = await startControlPlane({ nodeMonitorGraceSeconds: 600 });
   await applyManifests(plane);
+  await applyStateManifests(plane);
   const token = await plane.serviceAccountToken(SERVICE_ACCOUNT.namespace, SERVICE_ACCOUNT.name);
   api = plane.apiAs({ token });
   cluster = await openKubernetesCluster({
@@ -117,6 +132,53 @@ describe('the service account of the manifests', () => {
     expect(errors).toEqual([]);
   });
 
+  it('can do everything the store does, and every right for it is used', async () => {
+    const used = new Set<string>();
+    const clock = systemClock;
+    const token = await plane.serviceAccountToken(SERVICE_ACCOUNT.namespace, SERVICE_ACCOUNT.name);
+    const connection = await openClusterTransport({
+      caPem: plane.caPem,
+      isInsecure: false,
+      serverName: undefined,
+    });
+    const transport: Transport = {
+      close: () => connection.close(),
+      request: async (request) => {
+        used.add(rightOf(request));
+        const headers = { ...request.headers, authorization: `Bearer ${token}` };
+        const response = await connection.request({ ...request, headers });
+        // The store then reads whether the object was created.
+        const isLost = request.method === 'POST' && request.url.includes('pvescaler.dev');
+        if (isLost) throw new Unreachable('KUBERNETES_UNREACHABLE', 'the response was lost');
+        return response;
+      },
+    };
+    const store = new KubernetesStore({
+      transport,
+      server: plane.server,
+      namespace: SERVICE_ACCOUNT.namespace,
+      local: new MemoryStore({ clock }),
+      clock,
+      random: systemRandom,
+    });
+    await store.open();
+    await store.identity({ id: 'an-id' });
+    await store.identity({ id: 'an-id', clusterUid: plane.uid });
+    for (const [collection, key, value] of [
+      [store.machines, aMachine().id, aMachine()],
+      [store.intents, 'i', anIntent({ id: 'i' })],
+      [store.addresses, 'home/10.10.10.11', anAddressLease()],
+      [store.pools, 'workers', aPoolState()],
+    ] as const)
+      await createReplaceRemove(collection as never, key, value as never);
+    await store.synchronize();
+    await store.close();
+    const granted = RIGHTS.filter(({ isForState }) => isForState === true).flatMap(
+      ({ resource, verbs }) => verbs.map((verb) => `${verb} ${resource}`),
+    );
+    expect([...used].toSorted()).toEqual([...new Set(granted)].toSorted());
+  });
+
   it.each(Object.keys(BOOTSTRAP_GROUPS) as (keyof typeof BOOTSTRAP_GROUPS)[])(
     'can create bootstrap tokens for %s with a lifetime of up to an hour',
     async (kind) => {
@@ -175,6 +237,26 @@ describe('the service account of the manifests', () => {
     }
   });
 });
+
+/** `update proxmoxmachines/status`, as RBAC names it. */
+function rightOf({ method, url }: Pick<TransportRequest, 'method' | 'url'>): string {
+  const { pathname, searchParams } = new URL(url);
+  const [, , resource = '', name, subresource] =
+    /\/namespaces\/([^/]+)\/([^/]+)(?:\/([^/]+))?(?:\/([^/]+))?$/.exec(pathname) ?? [];
+  const verbs = { POST: 'create', PUT: 'update', DELETE: 'delete', PATCH: 'patch' } as const;
+  const read = searchParams.has('watch') ? 'watch' : name === undefined ? 'list' : 'get';
+  const verb = method === 'GET' ? read : verbs[method];
+  return `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`;
+}
+
+async function createReplaceRemove<T>(
+  collection: Collection<T>,
+  key: string,
+  value: T,
+): Promise<void> {
+  const created = await collection.create(key, value);
+  await collection.remove(await collection.replace(created, value));
+}
 
 interface Rule {
   readonly apiGroups: readonly string[];
@@ -235,6 +317,15 @@ const FORBIDDEN: readonly Attempt[] = [
   ['DELETE', `${LEASES}/pvescaler/leases/pvescaler-reconcile`],
   ['POST', `${LEASES}/kube-system/leases`],
   ['GET', `${LEASES}/kube-node-lease/leases`],
+  ['GET', '/api/v1/namespaces/pvescaler/configmaps'],
+  ['GET', '/api/v1/namespaces/pvescaler/configmaps/some'],
+  ['DELETE', '/api/v1/namespaces/pvescaler/configmaps/pvescaler-identity'],
+  ['POST', '/api/v1/namespaces/default/configmaps'],
+  ['GET', '/apis/pvescaler.dev/v1alpha1/proxmoxmachines'],
+  ['POST', '/apis/pvescaler.dev/v1alpha1/namespaces/default/proxmoxmachines'],
+  ['PUT', '/apis/pvescaler.dev/v1alpha1/namespaces/pvescaler/proxmoxmachines/some'],
+  ['DELETE', '/apis/pvescaler.dev/v1alpha1/namespaces/pvescaler/proxmoxmachines'],
+  ['GET', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'],
   ['POST', '/api/v1/namespaces/pvescaler/serviceaccounts/pvescaler/token'],
   ['POST', '/api/v1/namespaces/kube-system/serviceaccounts/default/token'],
   ['GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles'],

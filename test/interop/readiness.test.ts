@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When calls are served: only by the driver, and only after it knows every machine. The cache of another process may be
 // outdated.
+import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { aRegion } from '../../src/fleet/testing/settings.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
@@ -9,6 +10,7 @@ import type { Machine, MachineId } from '../../src/model/machine.ts';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import type { RpcResponse } from './client.ts';
 import { fakeNode, findGroup, increaseSize, listInstanceIds, targetSize } from './expectations.ts';
+import { openSession } from './http2-peer.ts';
 import { aPool, REGION, type ServerFixture, withServer } from './test-server.ts';
 
 async function advanceSeconds({ clock }: ServerFixture, seconds: number): Promise<void> {
@@ -102,6 +104,32 @@ describe('calls', () => {
       for (const [rpc, request] of CHANGES)
         expect((await fixture.client.expectError(rpc, request)).code, rpc).toBe(14);
       expect(await fixture.store.intents.list()).toEqual([]);
+    })();
+  });
+
+  it('in progress finish during shutdown, and the client is told to connect elsewhere', async () => {
+    const end = new AbortController();
+    await withServer({ serve: { signal: end.signal } }, async ({ client, server, store }) => {
+      const { promise: begun, resolve: markBegun } = Promise.withResolvers<void>();
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      const create = store.intents.create.bind(store.intents);
+      store.intents.create = async (key, value, options) => {
+        markBegun();
+        await released;
+        return create(key, value, options);
+      };
+      const session = openSession(`http://127.0.0.1:${server.port}`);
+      const goaway = once(session, 'goaway');
+      await once(session, 'connect');
+      const increasing = increaseSize(client, 1);
+      await begun;
+      end.abort();
+      expect((await goaway).at(0)).toBe(0);
+      const refused = openSession(`http://127.0.0.1:${server.port}`);
+      await expect(once(refused, 'connect')).rejects.toThrow('ECONNREFUSED');
+      release();
+      await increasing;
+      expect(await store.intents.list()).toHaveLength(1);
     })();
   });
 

@@ -43,7 +43,7 @@ function workerOptions(port = 0): GrpcServerOptions {
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
-    statePath: 'unused',
+    state: { path: 'unused', kubernetes: undefined },
     listen: { host: '127.0.0.1', port },
     tls: undefined,
     insecure: true,
@@ -88,9 +88,13 @@ async function start(testFleet: TestFleet, port = 0) {
   return { server, calls, end, breakLink };
 }
 
-function withWorker(test: (fixture: WorkerFixture) => Promise<void>) {
+function withWorker(
+  test: (fixture: WorkerFixture) => Promise<void>,
+  prepare: (testFleet: TestFleet) => void = () => undefined,
+) {
   return async (): Promise<void> => {
     const testFleet = aTestFleet(someSettings([aPool()]));
+    prepare(testFleet);
     const started = await start(testFleet);
     const { server } = started;
     const client = new RpcClient(`127.0.0.1:${server.port}`, 'c.proto');
@@ -122,7 +126,7 @@ describe('the gRPC worker', () => {
     'waits for the forecast of the driver, then accepts requests that the driver carries out',
     withWorker(async ({ server, client, calls, startDriver, advanceSeconds }) => {
       await advanceSeconds(1);
-      expect(server.waitingFor()).toEqual([`the driver's first read of region ${REGION}`]);
+      expect(server.waitingFor()).toEqual([`the first read of region ${REGION}`]);
       expect(await failureCode(client)).toBe(14);
       startDriver();
       await advanceSeconds(3);
@@ -237,6 +241,45 @@ describe('the gRPC worker', () => {
       expect(await failureCode(client)).toBe(14);
     }),
   );
+
+  it(
+    'of a process that does not drive accepts requests and answers with them at once',
+    withWorker(async (fixture) => {
+      const { client, server, advanceSeconds, fleet, store, clock } = fixture;
+      await store.leases.acquire({ name: RECONCILE_LEASE, holder: 'other', durationMs: 3_600_000 });
+      const stop = new AbortController();
+      const following = fleet.followCapacity(stop.signal);
+      await advanceSeconds(3);
+      expect(server.waitingFor()).toEqual([]);
+      await increaseSize(client, 2);
+      expect(await targetSize(client)).toBe(2);
+      expect(await listInstanceIds(client)).toHaveLength(2);
+      expect((await store.intents.list()).map(({ value }) => value.state)).toEqual(['open']);
+      stop.abort();
+      await advanceUntilSettled(clock, following);
+    }),
+  );
+
+  it('refuses calls while its records are stale, and says why', () => {
+    let reason: string | undefined;
+    return withWorker(
+      async ({ client, server, startDriver, advanceSeconds }) => {
+        startDriver();
+        await advanceSeconds(3);
+        await client.call('NodeGroups');
+        reason = 'nothing received for 40 s';
+        expect(await client.expectError('NodeGroups', {})).toMatchObject({
+          code: 14,
+          details: expect.stringContaining('nothing received for 40 s'),
+        });
+        await advanceSeconds(1);
+        expect(server.waitingFor()).toEqual(['current records: nothing received for 40 s']);
+        reason = undefined;
+        await client.call('NodeGroups');
+      },
+      ({ store }) => Object.assign(store, { staleness: () => reason }),
+    )();
+  });
 
   it('counts as not ready when it hangs, and can still be closed', async () => {
     const testFleet = aTestFleet(someSettings([aPool()]));

@@ -80,7 +80,7 @@ describe('the dashboard', () => {
     expect(await page.locator('#machines').innerText()).toMatch(/ready after .+ s, most of it/);
     const huge = page.locator('#pending li', { hasText: 'default/huge' });
     await huge.waitFor();
-    expect(await huge.innerText()).toMatch(/cpu/i);
+    expect(await huge.innerText()).toMatch(/^default\/huge\S* fits no pool: .*cpu/);
     expect(await page.locator('#journal').innerText()).toContain('ScaleUp');
     expect(await page.locator('#plots figure').count()).toBe(5);
   });

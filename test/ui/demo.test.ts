@@ -33,8 +33,14 @@ interface Demo {
 }
 
 function startDemo(...args: readonly string[]): Demo {
-  const child = spawn(process.execPath, [join(root, 'scripts/demo.ts'), ...args], {
-    env: { PATH: process.env['PATH'], TMPDIR: folder },
+  return startProgram(process.execPath, [join(root, 'scripts/demo.ts'), ...args]);
+}
+
+function startProgram(program: string, args: readonly string[]): Demo {
+  const child = spawn(program, args, {
+    cwd: root,
+    // npm would keep its cache of compiled code in the folder.
+    env: { PATH: process.env['PATH'], TMPDIR: folder, NODE_DISABLE_COMPILE_CACHE: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   started.push(child);
@@ -100,7 +106,8 @@ async function expectNothingLeft(output: string): Promise<void> {
   // After SIGKILL the daemon ends by itself.
   await expect.poll(listProcesses, { timeout: 10_000 }).toEqual([]);
   await expect.poll(() => readdirSync(folder), { timeout: 10_000 }).toEqual([]);
-  for (const port of ports) expect(await isOpen(port)).toBe(false);
+  // A process that ends has no command line any more when it still has its sockets.
+  for (const port of ports) await expect.poll(() => isOpen(port), { timeout: 10_000 }).toBe(false);
 }
 
 describe('npm run demo', () => {
@@ -129,6 +136,32 @@ describe('npm run demo', () => {
       demo.child.kill(signal);
       await demo.ended;
       await expectNothingLeft(demo.output());
+    },
+    TIMEOUT_MS,
+  );
+
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'ends when the npm that started it is ended by %s',
+    async (signal) => {
+      const npm = startProgram('npm', ['run', 'demo', '--', '--scene', 'idle']);
+      await npm.wrote('your turn\n');
+      npm.child.kill(signal);
+      await npm.ended;
+      await expectNothingLeft(npm.output());
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'takes other ports than demos that start at the same time',
+    async () => {
+      const demos = Array.from({ length: 4 }, () => startDemo('--scene', 'idle'));
+      await Promise.all(demos.map((demo) => demo.wrote('your turn\n')));
+      const ports = demos.flatMap((demo) => portsOf(demo.output()));
+      expect(new Set(ports).size).toBe(2 * demos.length);
+      for (const { child } of demos) child.kill('SIGINT');
+      for (const { ended } of demos) expect(await ended).toEqual([0, null]);
+      for (const demo of demos) await expectNothingLeft(demo.output());
     },
     TIMEOUT_MS,
   );

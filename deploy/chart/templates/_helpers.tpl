@@ -31,6 +31,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
   "mode" .Values.mode
   "cluster" (dict "namespace" .Release.Namespace)
   "http" (dict "health" "0.0.0.0:8080" "dashboard" "127.0.0.1:8081") -}}
+{{- if eq .Values.state "kubernetes" -}}
+{{- $_ := set $added "state" (dict "kubernetes" (dict "namespace" .Release.Namespace)) -}}
+{{- end -}}
 {{- if .Values.secrets.dashboardToken -}}
 {{- $_ := set $added.http "dashboardTokenFile" "/run/pvescaler/dashboard/token" -}}
 {{- end -}}

@@ -211,6 +211,7 @@ describe('checks of servers and state', () => {
       'state: { path: /tmp/state.db }\n',
       [expect.stringContaining('(warning) state.path: /tmp may be emptied at any time')],
     ],
+    ['state: { path: /tmp/state.db, kubernetes: {} }\n', []],
   ])('report %j', (text, expected) => {
     expect(found(`${text}${REGION_LINES}`)).toEqual(expected);
   });

@@ -8,7 +8,11 @@ import { isLoopback, type ListenAddress, parseListenAddress } from '../values/li
 import type { CheckContext } from './check-context.ts';
 
 export function checkServers(file: ConfigFile, scope: CheckContext): readonly Finding[] {
-  const volatile = stateFolderProblem(scope.folders.resolve(file.state.path), scope.folders.temp);
+  const { path, kubernetes } = file.state;
+  const volatile =
+    kubernetes === undefined
+      ? stateFolderProblem(scope.folders.resolve(path), scope.folders.temp)
+      : undefined;
   return [
     ...checkGrpc(file),
     ...checkDashboard(file),

@@ -47,7 +47,13 @@ function build(file: ConfigFile, context: BuildContext) {
       cloudController: file.cluster.cloudController,
       namespace: file.cluster.namespace,
     },
-    state: { path: resolvePath(file.state.path, context.folders) },
+    state: {
+      path: resolvePath(file.state.path, context.folders),
+      kubernetes:
+        file.state.kubernetes === undefined
+          ? undefined
+          : { namespace: file.state.kubernetes.namespace ?? file.cluster.namespace },
+    },
     ...buildServers(file, context),
     intervals: {
       reconcileMs: toMs(file.intervals.reconcile),

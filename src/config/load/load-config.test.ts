@@ -74,6 +74,11 @@ describe('values of the wrong type', () => {
       'mode: standalon\n',
       "mode: must be one of standalone, externalgrpc; did you mean 'standalone'?",
     ],
+    ['state: { kubernetes: true }\n', 'state.kubernetes: expected a mapping, not true or false'],
+    [
+      'state: { kubernetes: { nampespace: a } }\n',
+      "state.kubernetes.nampespace: unknown key; did you mean 'namespace'?",
+    ],
     ['state: /x\n', 'state: expected a mapping, not text'],
     ['state: { path: 3 }\n', 'state.path: expected a path, not a number; put it in quotes'],
     ['state:\n', 'state: has no value; expected a mapping, or remove the key'],

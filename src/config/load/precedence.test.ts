@@ -221,7 +221,8 @@ describe('problems with variables and flags', () => {
 
 describe('tables of variables and flags', () => {
   it('contain only existing keys and each variable once', () => {
-    const loaded = loadText(`${VALID}join: { k3s: { server: https://k:6443 } }\n`);
+    const state = 'state: { kubernetes: { namespace: a } }';
+    const loaded = loadText(`${VALID}join: { k3s: { server: https://k:6443 } }\n${state}\n`);
     expect(loaded.ok).toBe(true);
     if (!loaded.ok) return;
     const optional = new Set([

@@ -35,6 +35,12 @@ const PVESCALER_VARIABLES: readonly OverrideRule[] = [
     description: 'the state database',
   },
   {
+    name: 'PVESCALER_STATE_KUBERNETES_NAMESPACE',
+    target: ['state', 'kubernetes', 'namespace'],
+    convert: asText,
+    description: 'the namespace of the state in Kubernetes',
+  },
+  {
     name: 'PVESCALER_LOG_LEVEL',
     target: ['log', 'level'],
     convert: asLogLevel,

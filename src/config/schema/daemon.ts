@@ -43,8 +43,20 @@ export const clusterSchema = section({
 export const stateSchema = section({
   path: key(
     filePath().prefault('/var/lib/pvescaler/state.db'),
-    'SQLite file with intents and machines. Keep it on storage that survives a restart.',
+    'SQLite file with intents and machines. Keep it on storage that survives a restart. With `state.kubernetes` it has only the journal of this process, and may be lost.',
     { note: 'PROVIDER_STATE_DB defaulted to a file in /tmp, which is cleared at reboot' },
+  ),
+  kubernetes: key(
+    z
+      .strictObject({
+        namespace: key(
+          namespace().optional(),
+          'Namespace of the objects. Replicas that share it share the machines.',
+          { defaultText: '`cluster.namespace`' },
+        ),
+      })
+      .optional(),
+    'Keep intents and machines as objects of the Kubernetes cluster instead of in `state.path`, for replicas on several machines. Needs the CustomResourceDefinitions of `deploy/crds` and access to the cluster.',
   ),
 });
 

@@ -50,7 +50,12 @@ export class Call implements CallContext {
       this.#abort = new AbortController();
       if (this.#isEnded) this.#abort.abort();
     }
-    return AbortSignal.any([this.#abort.signal, this.#options.shutdown]);
+    return this.#abort.signal;
+  }
+
+  /** For a stream, which would otherwise never end. */
+  get signalUntilShutdown(): AbortSignal {
+    return AbortSignal.any([this.signal, this.#options.shutdown]);
   }
 
   /** False when the deadline is malformed: the call has failed. */

@@ -118,9 +118,10 @@ function unarySink(rpc: UnaryRpc, call: Call, intercept: CallInterceptor): Reque
 
 function streamingSink(rpc: StreamingRpc, call: Call, intercept: CallInterceptor): RequestSink {
   const requests = new RequestQueue();
-  call.signal.addEventListener('abort', () => requests.end());
+  const signal = call.signalUntilShutdown;
+  signal.addEventListener('abort', () => requests.end());
   const work = async () => {
-    for await (const response of rpc.handle(requests, call))
+    for await (const response of rpc.handle(requests, { signal }))
       await call.write(encodeResponse(rpc, response));
   };
   intercept(rpc, work)

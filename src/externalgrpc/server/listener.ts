@@ -49,7 +49,7 @@ export interface ListenerOptions
 
 export interface Listener {
   readonly port: number;
-  /** Lets running calls finish, up to a timeout. */
+  /** Accepts no connection any more, and lets running calls finish, up to a timeout. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -71,11 +71,16 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.on('stream', handler);
   await bindServer(server, options);
   const sweeping = connections.sweep(abort.signal);
+  const closeAll = async () => {
+    abort.abort();
+    await Promise.all([closeServer(server, connections, clock), watching, sweeping]);
+  };
+  let closing: Promise<void> | undefined;
   return {
     port: listeningPort(server),
-    async close() {
-      abort.abort();
-      await Promise.all([closeServer(server, connections, clock), watching, sweeping]);
+    close: () => {
+      closing ??= closeAll();
+      return closing;
     },
   };
 }

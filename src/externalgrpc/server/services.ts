@@ -16,7 +16,7 @@ import { buildLayout, type MessageLayout } from './scan.ts';
 import { GrpcError } from './status.ts';
 
 export interface CallContext {
-  /** Aborted when the response is no longer needed: the call is cancelled or late, or the server shuts down. */
+  /** Aborted when the response is no longer needed: the call is cancelled or late; that of a stream also at shutdown. */
   readonly signal: AbortSignal;
 }
 

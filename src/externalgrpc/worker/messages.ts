@@ -9,13 +9,26 @@ import type { ExternalGrpcOptions, ExternalGrpcSettings, GrpcCall } from '../ind
 export interface GrpcServerOptions
   extends Pick<ExternalGrpcOptions, 'listen' | 'tls' | 'insecure' | 'expander'> {
   readonly settings: ExternalGrpcSettings;
-  readonly statePath: string;
+  readonly state: WorkerState;
+}
+
+export interface WorkerState {
+  /** Of the database of this machine. */
+  readonly path: string;
+  /** Where the records are if not in that database. */
+  readonly kubernetes:
+    | {
+        readonly namespace: string;
+        readonly kubeconfigPath: string | undefined;
+        readonly context: string | undefined;
+      }
+    | undefined;
 }
 
 export type MessageToWorker =
   | { readonly kind: 'forecast'; readonly report: ForecastReport }
   | { readonly kind: 'settings'; readonly settings: ExternalGrpcSettings }
-  /** The process is shutting down: the server refuses new calls. */
+  /** The process is shutting down: the server sends GOAWAY, finishes its calls and refuses new ones. */
   | { readonly kind: 'ending' }
   | { readonly kind: 'close' };
 

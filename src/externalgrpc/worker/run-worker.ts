@@ -65,6 +65,7 @@ export async function runGrpcWorker({
     read,
     warn: (message) => channel.send({ kind: 'warning', message }),
     signal: shutdown.signal,
+    staleness: () => store.staleness?.(),
     onCall: (call) => void calls.push(call),
     refreshIntervalMs: REFRESH_INTERVAL_MS,
   });

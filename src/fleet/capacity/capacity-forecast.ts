@@ -84,18 +84,24 @@ export class CapacityForecast implements ForecastReader {
   #capacity: FleetCapacity | undefined;
   #listener: () => void = () => undefined;
   #driver: DriverLease | undefined;
+  #isFollowing = false;
   forecastAt = Number.NEGATIVE_INFINITY;
   /** Those that it was computed with. */
   settings: FleetSettings | undefined;
 
-  /** The newest views of this term. */
+  get isDriving(): boolean {
+    return this.#driver !== undefined;
+  }
+
+  /** The newest views of this term, or since it ended. */
   get views(): readonly RegionView[] {
     return [...this.#views.values()];
   }
 
-  /** A new term begins: everything read in an earlier one is outdated. */
+  /** A new term begins: everything read in an earlier one is outdated, but not what this process read meanwhile. */
   beginTerm(driver: DriverLease): void {
-    this.#forget();
+    if (!this.#isFollowing) this.#forget();
+    this.#isFollowing = false;
     this.#driver = driver;
     this.#listener();
   }
@@ -104,6 +110,18 @@ export class CapacityForecast implements ForecastReader {
     if (this.#driver !== driver) return;
     this.#driver = undefined;
     this.#forget();
+    this.#listener();
+  }
+
+  /** Takes over what this process has read while another one drives, without the capacity. */
+  follow(read: CapacityForecast): void {
+    if (this.#driver !== undefined) return;
+    this.#forget();
+    this.#isFollowing = true;
+    for (const [region, view] of read.#views) this.#views.set(region, view);
+    for (const [region, why] of read.#readErrors) this.#readErrors.set(region, why);
+    for (const [group, headroom] of read.#headrooms) this.#headrooms.set(group, headroom);
+    for (const region of read.#adopted) this.#adopted.add(region);
     this.#listener();
   }
 

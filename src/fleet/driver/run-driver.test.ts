@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { RECONCILE_LEASE, RECONCILE_LEASE_MS } from '../../model/lease.ts';
-import { Cancelled, StoreUnusable } from '../../ports/errors.ts';
+import { Cancelled, StoreUnusable, Unreachable } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import type { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
@@ -64,6 +64,31 @@ describe('runDriver', () => {
     expect(events.filter((event) => event === 'begin')).toHaveLength(
       events.filter((event) => event === 'end').length,
     );
+  });
+
+  it('synchronizes the store before its first pass, and waits until that succeeds', async () => {
+    const testFleet = aTestFleet();
+    const events: string[] = [];
+    const store = testFleet.store.reopen();
+    store.synchronize = () => {
+      events.push('synchronize');
+      if (events.length < 3) return Promise.reject(new Unreachable('VIEW_STALE', 'not yet'));
+      return Promise.resolve();
+    };
+    const fleet = aFleet({ ...testFleet, store, settings: someSettings(), seed: 2 });
+    const stop = new AbortController();
+    const driving = fleet.runDriver({
+      signal: stop.signal,
+      events: {
+        onError: () => events.push('error'),
+        onLeading: (isLeading) => events.push(isLeading ? 'leads' : 'ended'),
+        onPassBegin: () => events.push('pass'),
+      },
+    });
+    await waitSeconds(testFleet, 4);
+    expect(events.slice(0, 5)).toEqual(['synchronize', 'error', 'synchronize', 'leads', 'pass']);
+    stop.abort();
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 
   it('one of two processes is the driver; the other takes over when it stops', async () => {

@@ -228,7 +228,7 @@ class DriverTerm implements DriverLease {
     const { events } = this.#run;
     const renewing = this.#renew();
     try {
-      if (!(await this.#isElected()) || !(await this.#isSynchronized())) return;
+      if (!(await this.#isElected()) || !(await this.#synchronize())) return;
       this.#options.driverRegistry?.begin(this);
       this.#options.forecast.beginTerm(this);
       events.onLeading?.(true);
@@ -266,28 +266,26 @@ class DriverTerm implements DriverLease {
     });
   }
 
-  /** A pass decides by the records: it must see what the driver before has written. False when the term is over. */
-  async #isSynchronized(): Promise<boolean> {
+  /** What the driver before has written is in the records before the first pass; false when the term is over. */
+  async #synchronize(): Promise<boolean> {
     const { store, clock } = this.#options;
     const { ending, events } = this.#run;
-    const signal = AbortSignal.any([ending, ...this.#lostSignals()]);
+    const lost = this.#election === undefined ? [] : [this.#election.lost];
+    const signal = AbortSignal.any([ending, this.#lost.signal, ...lost]);
     while (!signal.aborted) {
       try {
         await store.synchronize({ signal });
         return true;
       } catch (error) {
         const failure = asPvescalerError(error);
-        if (failure.class === 'Bug') throw error;
-        if (!(failure instanceof Cancelled)) events.onError?.(failure);
+        if (failure instanceof Cancelled) return false;
+        if (failure.retry !== 'backoff') throw error;
+        events.onError?.(failure);
         events.onHeartbeat?.();
         await clock.sleep(AFTER_ERROR_MS, { signal }).catch(() => undefined);
       }
     }
     return false;
-  }
-
-  #lostSignals(): readonly AbortSignal[] {
-    return [this.#lost.signal, ...(this.#election === undefined ? [] : [this.#election.lost])];
   }
 
   /** A lease that cannot be renewed is lost when it expires, whatever the reason. */
@@ -349,7 +347,10 @@ class DriverTerm implements DriverLease {
 
   async #reconcile(): Promise<void> {
     const { signal, ending } = this.#run;
-    const lost = this.#lostSignals();
+    const lost = [
+      this.#lost.signal,
+      ...(this.#election === undefined ? [] : [this.#election.lost]),
+    ];
     const acting = AbortSignal.any([signal, ...lost]);
     const going = AbortSignal.any([ending, this.#ended.signal, ...lost]);
     const working = this.#runQueue(going);

@@ -102,6 +102,7 @@ export async function readContext(
 export async function readWhatIsReadable(
   options: FleetOptions,
   cache: RecordCache,
+  state = new DriverState(),
 ): Promise<ReadContext> {
   const { store, clock } = options;
   const read = await readRegionViews(options);
@@ -114,7 +115,6 @@ export async function readWhatIsReadable(
   );
   const records = await Records.open(cache, NO_LEASE, () => clock.now());
   const authority = { lease: NO_LEASE, mayAct: () => false };
-  const state = new DriverState();
   const clusterReading = await readCluster(options, state);
   const { journal } = store;
   const context = new ReconcileContext({

@@ -43,6 +43,8 @@ export type CrashPoint =
 
 /** Like `MemoryStore.crashAfterWrites`. */
 export interface CrashableStore extends Store {
+  /** Reads what is stored; absent: there is nothing to do. */
+  open?(): Promise<void>;
   crashAfterWrites(n: number): void;
 }
 

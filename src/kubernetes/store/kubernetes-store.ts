@@ -42,6 +42,9 @@ import { storeIdentity } from './stored-identity.ts';
  */
 const DEFERRED_MS = 30_000;
 
+/** Without an error, a watch that is current may be silent for longer. */
+const MAX_FAILING_MS = 20_000;
+
 export interface KubernetesStoreOptions {
   /** Adds the credentials itself; closed with this store. */
   readonly transport: Transport;
@@ -138,13 +141,9 @@ export class KubernetesStore implements Store {
   }
 
   staleness(): string | undefined {
-    const now = this.#options.clock.now();
     for (const { kind, reflector } of this.#kinds) {
-      const { freshAt, lastError } = reflector;
-      if (freshAt !== undefined && isViewFresh({ freshAt }, now)) continue;
-      const since = freshAt === undefined ? 'yet' : `since ${new Date(freshAt).toISOString()}`;
-      const why = lastError === undefined ? '' : `: ${lastError.message}`;
-      return `${kind.plural} could not be read ${since}${why}`;
+      const problem = stalenessOf(reflector, this.#options.clock.now());
+      if (problem !== undefined) return `${kind.plural} ${problem}`;
     }
     return undefined;
   }
@@ -282,4 +281,18 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pr
     signal.addEventListener('abort', onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
+}
+
+type Freshness = Pick<Reflector<unknown>, 'freshAt' | 'lastError' | 'isAfterPause'>;
+
+function stalenessOf({ freshAt, lastError, isAfterPause }: Freshness, now: number) {
+  if (freshAt === undefined) return `could not be read yet${reasonOf(lastError)}`;
+  if (isAfterPause) return 'were not read since this process was paused';
+  const isFailing = lastError !== undefined && now - freshAt > MAX_FAILING_MS;
+  if (isViewFresh({ freshAt }, now) && !isFailing) return undefined;
+  return `could not be read since ${new Date(freshAt).toISOString()}${reasonOf(lastError)}`;
+}
+
+function reasonOf(error: PvescalerError | undefined): string {
+  return error === undefined ? '' : `: ${error.message}`;
 }

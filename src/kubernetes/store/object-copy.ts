@@ -177,28 +177,30 @@ export class ObjectCopy {
     const before = this.#objects.get(name);
     const object = next?.problem === undefined ? next : withLastRecords(next, before);
     if (object === before) return;
-    if (object === undefined) this.#objects.delete(name);
-    else {
-      this.#objects.set(name, object);
-      this.#remembered.delete(name);
-    }
+    this.#set(name, object);
+    const key = (object ?? before)?.key ?? name;
     for (const { collection } of this.#options.kind.parts) {
-      this.#applyPart(name, collection, { before, object });
+      // A deferred write waits on, unless another process has changed the record.
+      if (!isSameRecord(collection, before, object)) this.#cancelDeferred(name, collection);
+      // A record of another object is another record, even if it is equal.
+      if (isOtherObject(before, object)) this.#options.records.delete(collection, key);
+      this.#show(collection, key, this.visibleParts(name)[collection]);
     }
-    if (this.#deferred.get(name)?.size === 0) this.#deferred.delete(name);
   }
 
-  #applyPart(name: string, collection: CollectionName, { before, object }: ObjectChange): void {
-    const key = (object ?? before)?.key ?? name;
-    const value = (object ?? this.#remembered.get(name))?.parts[collection];
-    const isOther = isOtherObject(before, object);
-    const isSame = !isOther && isEqualJson(before?.parts[collection], value);
-    // A deferred write waits on, unless another process has changed the record.
-    if (isSame && this.#deferred.get(name)?.has(collection) === true) return;
-    this.#deferred.get(name)?.delete(collection);
-    // A record of another object is another record, even if it is equal.
-    if (isOther) this.#options.records.delete(collection, key);
-    this.#show(collection, key, value);
+  #set(name: string, object: ServerObject | undefined): void {
+    if (object === undefined) {
+      this.#objects.delete(name);
+      return;
+    }
+    this.#objects.set(name, object);
+    this.#remembered.delete(name);
+  }
+
+  #cancelDeferred(name: string, collection: CollectionName): void {
+    const deferred = this.#deferred.get(name);
+    deferred?.delete(collection);
+    if (deferred?.size === 0) this.#deferred.delete(name);
   }
 
   #show(
@@ -217,9 +219,12 @@ function isOtherObject(one: ServerObject | undefined, two: ServerObject | undefi
   return one !== undefined && two !== undefined && one.uid !== two.uid;
 }
 
-interface ObjectChange {
-  readonly before: ServerObject | undefined;
-  readonly object: ServerObject | undefined;
+function isSameRecord(
+  collection: CollectionName,
+  one: ServerObject | undefined,
+  two: ServerObject | undefined,
+): boolean {
+  return !isOtherObject(one, two) && isEqualJson(one?.parts[collection], two?.parts[collection]);
 }
 
 /** The last valid records of an object that has become invalid stay in effect. */

@@ -5,7 +5,7 @@ import { type ApiClient, apiPath, FIELD_MANAGER } from '../api-client.ts';
 import type { ApiObject } from '../objects.ts';
 import { translateStatus } from '../status.ts';
 
-const NAME = 'pvescaler-identity';
+export const IDENTITY_CONFIG_MAP = 'pvescaler-identity';
 const MAX_ATTEMPTS = 5;
 
 interface ConfigMapObject extends ApiObject {
@@ -25,15 +25,21 @@ export async function storeIdentity(
     if (Object.keys(identity).length === Object.keys(known).length) return known;
     if (await writeConfigMap(api, namespace, { found, identity })) return identity;
   }
-  throw new Conflict('KUBERNETES_OBJECT_CHANGED', `config map ${namespace}/${NAME} keeps changing`);
+  throw new Conflict(
+    'KUBERNETES_OBJECT_CHANGED',
+    `config map ${namespace}/${IDENTITY_CONFIG_MAP} keeps changing`,
+  );
 }
 
 async function readConfigMap(
   api: ApiClient,
   namespace: string,
 ): Promise<ConfigMapObject | undefined> {
-  const operation = `read config map ${namespace}/${NAME}`;
-  const result = await api.request<ConfigMapObject>({ path: path(namespace, NAME), operation });
+  const operation = `read config map ${namespace}/${IDENTITY_CONFIG_MAP}`;
+  const result = await api.request<ConfigMapObject>({
+    path: path(namespace, IDENTITY_CONFIG_MAP),
+    operation,
+  });
   if (result.ok) return result.value;
   if (result.status.code === 404) return undefined;
   throw translateStatus(result.status, operation);
@@ -45,15 +51,15 @@ async function writeConfigMap(
   namespace: string,
   { found, identity }: { found: ConfigMapObject | undefined; identity: StoreIdentity },
 ): Promise<boolean> {
-  const operation = `write config map ${namespace}/${NAME}`;
+  const operation = `write config map ${namespace}/${IDENTITY_CONFIG_MAP}`;
   const result = await api.request({
     method: found === undefined ? 'POST' : 'PUT',
-    path: found === undefined ? path(namespace) : path(namespace, NAME),
+    path: found === undefined ? path(namespace) : path(namespace, IDENTITY_CONFIG_MAP),
     query: { fieldManager: FIELD_MANAGER },
     body: {
       apiVersion: 'v1',
       kind: 'ConfigMap',
-      metadata: found?.metadata ?? { name: NAME },
+      metadata: found?.metadata ?? { name: IDENTITY_CONFIG_MAP },
       data: { ...found?.data, ...identity },
     },
     operation,

@@ -67,6 +67,7 @@ export class Reflector<T> {
   #lastError: PvescalerError | undefined;
   /** No error has occurred since the cache was last proved current. */
   #isCurrent = false;
+  #isAfterPause = false;
   /** Grows with each request for a new list; a list counts for the generation in which it began. */
   #requestedGeneration = 1;
   #listedGeneration = 0;
@@ -97,6 +98,11 @@ export class Reflector<T> {
   /** Everything up to this resource version is in the cache; zero before the first list. */
   get version(): number {
     return Number(this.#resourceVersion);
+  }
+
+  /** The process was paused, and the cache has not been proved current since. */
+  get isAfterPause(): boolean {
+    return this.#isAfterPause || this.#pauseDetector.wasPaused;
   }
 
   get lastError(): PvescalerError | undefined {
@@ -236,12 +242,14 @@ export class Reflector<T> {
   /** Ends the watch; the next one must prove again that the cache is current. */
   #distrust(): void {
     this.#isCurrent = false;
+    this.#isAfterPause = true;
     this.#cycle.abort();
   }
 
   #clearError(): void {
     this.#lastError = undefined;
     this.#isCurrent = true;
+    this.#isAfterPause = false;
   }
 
   async #handleError(failure: PvescalerError): Promise<void> {

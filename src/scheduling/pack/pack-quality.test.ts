@@ -4,7 +4,14 @@
 
 import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../model/pod.ts';
-import { type Packing, type PoolOffer, pack, type SizeOffer, Snapshot } from '../index.ts';
+import {
+  type Limits,
+  type Packing,
+  type PoolOffer,
+  pack,
+  type SizeOffer,
+  Snapshot,
+} from '../index.ts';
 import { aPod } from '../testing/builders.ts';
 import { aPool, aSize } from '../testing/offers.ts';
 
@@ -237,5 +244,34 @@ describe('pack is never worse than the best first-fit-decreasing', () => {
       const best = Math.min(...allFirstFits(work).map(({ cost }) => cost));
       expect(resultOf(packing, work.sizes).cost).toBeLessThanOrEqual(1.02 * best);
     }
+  });
+});
+
+/** Limits that machines of one size, filled by first-fit-decreasing, use up completely. */
+function exactLimits(work: Workload): readonly Limits[] {
+  const fits = work.sizes.flatMap((size) => {
+    const found = SORT_KEYS.flatMap((key) => firstFit(work, size, key)?.machines ?? []);
+    return found.length === 0 ? [] : [{ size, machines: Math.min(...found) }];
+  });
+  const least = (amount: (size: SizeOffer) => number): number =>
+    Math.min(...fits.map(({ size, machines }) => machines * amount(size)));
+  return [
+    { machines: least(() => 1) },
+    { cpuMilli: least(({ capacity }) => capacity.cpuMilli) },
+    { memoryBytes: least(({ capacity }) => capacity.memoryBytes) },
+  ];
+}
+
+describe('pack leaves no pod that first-fit-decreasing places within the limits of the pool', () => {
+  test.each(Object.entries(KINDS))('for %s', (_, kind) => {
+    const left = Array.from({ length: 12 }, (__, seed) => seed).flatMap((seed) => {
+      const work = workload(kind, seed);
+      return exactLimits(work).flatMap((limits) => {
+        const pools = [aPool({ sizes: work.sizes, limits })];
+        const { unplaced } = pack(EMPTY, work.pods, { pools });
+        return unplaced.length === 0 ? [] : [{ seed, limits, pods: unplaced.length }];
+      });
+    });
+    expect(left).toEqual([]);
   });
 });

@@ -6,6 +6,7 @@ import { newPlacedPodOn } from '../filters/volume-binding.ts';
 import { Draft, type Snapshot } from '../snapshot.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { Bin } from './bins.ts';
+import type { LimitHit } from './budget.ts';
 import { groupPods } from './groups.ts';
 import type { MachinePlanner } from './machine-planner.ts';
 import { type MachineTemplate, templatesOf } from './machine-template.ts';
@@ -33,7 +34,7 @@ import type {
   SkippedPod,
   UnplacedPod,
 } from './result.ts';
-import { resourceWeights } from './weights.ts';
+import { resourceWeights, type Weights } from './weights.ts';
 
 export interface PackOptions {
   readonly pools: readonly PoolOffer[];
@@ -48,14 +49,51 @@ export function pack(snapshot: Snapshot, pending: readonly Pod[], options: PackO
   const first = attempt(request);
   const better = first.isPriced ? byCost : byMachines;
   const plan = better(first.plans, first);
-  if (plan === undefined) return first.packing;
-  const second = attempt({ ...request, plan });
+  const second = plan && attempt({ ...request, plan });
   // A filter or a limit may have kept pods off their machine.
   const isBetter =
+    second !== undefined &&
     second.packing.unplaced.length <= first.packing.unplaced.length &&
     better([second], first) !== undefined;
-  return isBetter ? second.packing : first.packing;
+  const { packing } = isBetter ? second : first;
+  return packWithinLimits(request, { ...first, packing });
 }
+
+/**
+ * Pods may be left because machines of another kind have used up a limit. Tries the plan with the fewest machines, and
+ * sizes that need the least of what is limited; takes what leaves the fewest pods.
+ */
+function packWithinLimits(request: PackRequest, { packing, plans }: PackAttempt): Packing {
+  const hits = new Set(
+    packing.unplaced.flatMap(({ refusals }) => refusals.map(({ limit }) => limit?.limit)),
+  );
+  let best = packing;
+  const tryRequest = (one: PackRequest): PackAttempt => {
+    const found = attempt(one);
+    if (found.packing.unplaced.length < best.unplaced.length) best = found.packing;
+    return found;
+  };
+  if (packing.machines.length === 0) return best;
+  const [fewest] = plans.toSorted(compareByMachines);
+  if (hits.has('machines') && fewest !== undefined && fewest.machines <= packing.machines.length)
+    tryRequest({ ...request, plan: fewest });
+  for (const limited of LIMITED_RESOURCES) {
+    if (!hits.has(limited.limit)) continue;
+    const { weights } = limited;
+    const [least] = tryRequest({ ...request, weights }).plans.toSorted(compareByCost);
+    if (least !== undefined) tryRequest({ ...request, weights, plan: least });
+  }
+  return best;
+}
+
+/** Weights with which the cost of a machine is what it takes of a limit. */
+const LIMITED_RESOURCES: readonly {
+  readonly limit: LimitHit['limit'];
+  readonly weights: Weights;
+}[] = [
+  { limit: 'cpu', weights: { cpu: 1, memory: 2 ** -50, isPriced: false } },
+  { limit: 'memory', weights: { cpu: 2 ** -10, memory: 1, isPriced: false } },
+];
 
 // With prices, the cheapest plan.
 function byCost<T extends PlanCost>(plans: readonly T[], current: PlanCost): T | undefined {
@@ -86,6 +124,8 @@ interface PackRequest {
   readonly pending: readonly Pod[];
   readonly options: PackOptions;
   readonly plan?: PackingPlan;
+  /** Absent: computed from the pods. */
+  readonly weights?: Weights;
 }
 
 interface PackAttempt extends PlanCost {
@@ -102,7 +142,7 @@ function packInto(draft: Draft, request: PackRequest): PackAttempt {
   removeExpendable(draft, options.expendableBelow);
   const nominated = placeNominated(draft, request.snapshot, eligible);
   const waiting = eligible.filter((pod) => !nominated.has(pod));
-  const weights = resourceWeights(waiting, pools);
+  const weights = request.weights ?? resourceWeights(waiting, pools);
   const work = startProgress(groupPods(waiting, cluster, weights));
   const placer = new Placer(draft, weights);
   for (const nodeInfo of cluster.nodeInfos) if (nodeInfo.isPresent) placer.addNode(nodeInfo);

@@ -37,8 +37,8 @@ export interface SiteOptions {
   readonly via?: 'cloud-init' | 'agent';
   /** Path of pvescaler's kubeconfig; absent = the administrator's. */
   readonly kubeconfig?: string;
-  /** One database for all replicas, as on one machine; or one for each, as in pods. */
-  readonly stores?: 'shared' | 'separate';
+  /** One database for all replicas, as on one machine; one for each, as in pods; or records in the cluster. */
+  readonly stores?: 'shared' | 'separate' | 'kubernetes';
   readonly maxMachines?: number;
   /** A Proxmox in another process instead of the simulator in this one. */
   readonly proxmox?: { readonly url: string; readonly fingerprint: string };
@@ -56,6 +56,8 @@ export interface SiteOptions {
   readonly scan?: string;
   /** YAML lines added to the config. */
   readonly config?: string;
+  /** Mode externalgrpc: each replica has a port of its own, without TLS. */
+  readonly hasOwnGrpc?: boolean;
   /** Whether the connections to Proxmox go through fault proxies. */
   readonly hasFaultProxies?: boolean;
 }
@@ -77,6 +79,8 @@ export interface Replica {
   readonly program: Program;
   /** `http://127.0.0.1:PORT` of health and metrics. */
   readonly health: string;
+  /** `127.0.0.1:PORT` in mode externalgrpc with `hasOwnGrpc`. */
+  readonly grpc: string;
   isLeading(): Promise<boolean>;
 }
 
@@ -90,6 +94,8 @@ export interface WriteRequest {
 export interface SimulatedSite {
   readonly sim: ProxmoxSim;
   readonly folder: string;
+  /** Of processes that are started from now on. */
+  stores: NonNullable<SiteOptions['stores']>;
   /** All write requests to Proxmox, in order. */
   readonly writes: readonly WriteRequest[];
   /** The proxies in front of Proxmox, if enabled. */
@@ -157,6 +163,7 @@ interface ConfigOptions {
   readonly name: string;
   readonly storeOf: string;
   readonly healthPort: number;
+  readonly grpcPort: number;
 }
 
 class RunningSite implements SimulatedSite {
@@ -164,6 +171,7 @@ class RunningSite implements SimulatedSite {
   readonly folder: string;
   readonly writes: WriteRequest[] = [];
   readonly proxies: FaultProxy[] = [];
+  stores: NonNullable<SiteOptions['stores']>;
   readonly #options: SiteOptions;
   readonly #closers: (() => Promise<void>)[] = [];
   readonly #listeners: (() => void)[] = [];
@@ -172,11 +180,12 @@ class RunningSite implements SimulatedSite {
     this.#options = options;
     this.folder = folder;
     this.sim = sim;
+    this.stores = options.stores ?? 'shared';
   }
 
   async serve(name: string): Promise<Replica> {
-    const [port = 0] = await freePorts(1);
-    const config = await this.#configFor({ name, storeOf: name, healthPort: port });
+    const [port = 0, grpcPort = 0] = await freePorts(2);
+    const config = await this.#configFor({ name, storeOf: name, healthPort: port, grpcPort });
     const health = `http://127.0.0.1:${port}`;
     const program = new Program({
       name,
@@ -200,6 +209,7 @@ class RunningSite implements SimulatedSite {
       name,
       program,
       health,
+      grpc: `127.0.0.1:${grpcPort}`,
       isLeading: () => metric('pvescaler_leader'),
     };
   }
@@ -211,7 +221,8 @@ class RunningSite implements SimulatedSite {
   startCli(name: string, ...args: readonly string[]): CliProcess {
     let child: ChildProcess | undefined;
     const run = async (): Promise<CliResult> => {
-      const config = await this.#configFor({ name: `cli-${name}`, storeOf: name, healthPort: 0 });
+      const ports = { healthPort: 0, grpcPort: 0 };
+      const config = await this.#configFor({ name: `cli-${name}`, storeOf: name, ...ports });
       return new Promise((resolve) => {
         child = execFile(
           process.execPath,
@@ -282,18 +293,29 @@ class RunningSite implements SimulatedSite {
     return { url: proxy.url, fingerprint };
   }
 
-  async #configFor({ name, storeOf, healthPort }: ConfigOptions): Promise<string> {
+  #stateOf(storeOf: string): string {
+    const store = this.stores === 'shared' ? 'state' : storeOf;
+    const kubernetes = this.stores === 'kubernetes' ? ', kubernetes: {}' : '';
+    return `{ path: ${this.folder}/state/${store}.db${kubernetes} }`;
+  }
+
+  #grpcOf(port: number): string {
+    if (this.#options.hasOwnGrpc !== true) return '';
+    return `grpc: { listen: "127.0.0.1:${port}", insecure: true }`;
+  }
+
+  async #configFor({ name, storeOf, healthPort, grpcPort }: ConfigOptions): Promise<string> {
     const { url, fingerprint } = this.#options.proxmox ?? (await this.#endpoint(name));
     const path = join(this.folder, `${name}.yaml`);
     const { plane, kubeconfig = plane.kubeconfig, maxMachines = 10 } = this.#options;
     const { scan, config = '' } = this.#options;
-    const store = this.#options.stores === 'separate' ? storeOf : 'state';
     writeFileSync(
       path,
       `apiVersion: pvescaler.dev/v1alpha1
 mode: ${this.#options.mode ?? 'standalone'}
 cluster: { name: test, kubeconfig: ${kubeconfig} }
-state: { path: ${this.folder}/state/${store}.db }
+state: ${this.#stateOf(storeOf)}
+${this.#grpcOf(grpcPort)}
 http: { health: "127.0.0.1:${healthPort}" }
 intervals: { reconcile: 5s${scan === undefined ? '' : `, scan: ${scan}`} }
 proxmox:

@@ -74,6 +74,22 @@ describe('a list', () => {
       rows: [{ cells: ['a', '0/1', 'Pending', 0, '2m5s', '<none>', '<none>', '<none>', '<none>'] }],
     });
   });
+
+  it.each([
+    ['', undefined],
+    ['?includeObject=Object', { containers: [{ name: 'main' }] }],
+  ])('contains the objects in its rows with the query "%s"', async (query, spec) => {
+    const cluster = start();
+    addPod(cluster, 'a', { containers: [{ name: 'main', image: 'x' }] });
+    const headers = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
+    const request = new Request(`http://sim.example${PODS}${query}`, { headers });
+    const { rows } = (await (await cluster.sim.fetch(request)).json()) as {
+      rows: readonly { object: { metadata: object; spec?: object } }[];
+    };
+    expect(rows[0]?.object.metadata).toMatchObject({ name: 'a' });
+    if (spec === undefined) expect(rows[0]?.object).not.toHaveProperty('spec');
+    else expect(rows[0]?.object.spec).toMatchObject(spec);
+  });
 });
 
 describe('a watch', () => {

@@ -194,7 +194,12 @@ function serveWatch(options: AppOptions, { request, url, onlyLine }: WatchReques
     requested,
     namespace,
     name,
-    presentation: choosePresentation({ resource: requested, accept, now: clock.now() }),
+    presentation: choosePresentation({
+      resource: requested,
+      accept,
+      query: url.searchParams,
+      now: clock.now(),
+    }),
     query: url.searchParams,
     ...(onlyLine !== undefined && { onlyLine }),
   });
@@ -209,15 +214,16 @@ function createCall(
   const route = parseRoute(url.pathname, storage.resources);
   const accept = request.headers.get('accept') ?? '';
   const now = clock.now();
+  const query = url.searchParams;
   return {
     storage,
     lists,
     route,
     request,
-    query: url.searchParams,
+    query,
     user,
     now,
-    presentation: choosePresentation({ resource: route.requested, accept, now }),
+    presentation: choosePresentation({ resource: route.requested, accept, query, now }),
   };
 }
 

@@ -16,6 +16,7 @@ interface PresentationOptions {
   /** As requested; the stored resource may differ. */
   readonly resource: Resource;
   readonly accept: string;
+  readonly query: URLSearchParams;
   readonly now: number;
 }
 
@@ -23,10 +24,11 @@ export function choosePresentation(options: PresentationOptions): Presentation {
   const { resource, accept } = options;
   const convert = converterOf(resource);
   if (isTableRequested(accept)) {
+    const table = { ...options, includeObject: options.query.get('includeObject') };
     return {
       convert,
-      one: (object) => buildTable([convert(object)], {}, options),
-      list: (objects, metadata) => buildTable(objects.map(convert), metadata, options),
+      one: (object) => buildTable([convert(object)], {}, table),
+      list: (objects, metadata) => buildTable(objects.map(convert), metadata, table),
     };
   }
   const { apiVersion, kind } = resource;

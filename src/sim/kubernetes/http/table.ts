@@ -29,6 +29,8 @@ interface Column {
 
 interface TableOptions {
   readonly resource: Resource;
+  /** `Object` for `kubectl get --sort-by`, which reads the field from it; else its metadata. */
+  readonly includeObject: string | null;
   readonly now: number;
 }
 
@@ -174,7 +176,7 @@ export function isTableRequested(accept: string): boolean {
 export function buildTable(
   objects: readonly SimObject[],
   metadata: JsonObject,
-  { resource, now }: TableOptions,
+  { resource, includeObject, now }: TableOptions,
 ): JsonObject {
   const { custom, kind } = resource;
   const columns = custom === undefined ? columnsOf(kind) : customColumns(custom);
@@ -193,7 +195,7 @@ export function buildTable(
     ),
     rows: objects.map((object) => ({
       cells: columns.map(({ cell }) => cell(object, now)),
-      object: toPartialMetadata(object),
+      object: includeObject === 'Object' ? object : toPartialMetadata(object),
     })),
   };
 }
