@@ -2,12 +2,13 @@
 // The CustomResourceDefinitions as files for kubectl, and the same files for the chart.
 import { stringify } from 'yaml';
 import { RESOURCE_DEFINITIONS } from '../src/kubernetes/index.ts';
+import { poolDefinition } from './pool-definition.ts';
 
 const HEADER = '# Made by `npm run gen`; do not edit.\n';
 const FOLDERS = ['deploy/crds', 'deploy/chart/crds'] as const;
 
 /** All definitions that are installed. */
-const DEFINITIONS = [...RESOURCE_DEFINITIONS];
+const DEFINITIONS = [...RESOURCE_DEFINITIONS, poolDefinition()];
 
 export function definitionFiles(): readonly { readonly path: string; readonly text: string }[] {
   return FOLDERS.flatMap((folder) =>

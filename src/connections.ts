@@ -6,8 +6,9 @@ import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './confi
 import type { ProbeOptions } from './doctor/index.ts';
 import type { SecretReader } from './kubernetes/index.ts';
 import { findKubernetes, openKubernetesTransport } from './kubernetes-connection.ts';
-import { InvalidConfig } from './ports/errors.ts';
+import { InvalidConfig, type PvescalerError } from './ports/errors.ts';
 import type { Meters } from './ports/meters.ts';
+import type { PoolObjects } from './ports/pool-objects.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
 import type { ConnectedCluster, ConnectOptions } from './setup/index.ts';
@@ -266,6 +267,24 @@ export async function connectKubernetes(
   if (meters === undefined) return { cluster: opened, server };
   const { meteredCluster } = await import('./telemetry/index.ts');
   return { cluster: meteredCluster(opened, { meters, clock: systemClock }), server };
+}
+
+export async function openPoolObjects(
+  cluster: Config['cluster'],
+  { onError }: { readonly onError: (error: PvescalerError) => void },
+): Promise<PoolObjects | undefined> {
+  const kubernetes = await import('./kubernetes/index.ts');
+  const source = await findKubernetes(cluster);
+  if (source === undefined) return undefined;
+  return kubernetes.openPoolObjects({
+    source,
+    runProgram,
+    openTransport: openKubernetesTransport,
+    clock: systemClock,
+    random: systemRandom,
+    namespace: cluster.namespace,
+    onError,
+  });
 }
 
 async function withMeters(

@@ -144,6 +144,7 @@ function createContext(): CliContext {
       ask,
       connectProxmox: async (...args) => (await connections()).connectProxmox(...args),
       connectKubernetes: async (...args) => (await connections()).connectKubernetes(...args),
+      openPoolObjects: async (...args) => (await connections()).openPoolObjects(...args),
       inspectProxmox: async (...args) => (await connections()).inspectProxmox(...args),
       inspectKubernetes: async (...args) => (await connections()).inspectKubernetes(...args),
       probe: async (...args) => (await connections()).probe(...args),

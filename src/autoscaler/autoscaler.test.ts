@@ -287,6 +287,18 @@ describe('scale-down', () => {
 });
 
 describe('the circuit breaker', () => {
+  it('says once of each pod that its pool is paused, not whenever the rest of the pause changes', async () => {
+    const { site, process } = await aRunningSite();
+    const since = site.clock.now();
+    const pause = { since, until: since + 30 * MINUTE * 1_000, reason: 'three failed' };
+    await process.fleet.pausePool('workers', pause);
+    site.addPod('web');
+    await site.advance(25 * MINUTE);
+    const reasons = await site.reasons();
+    expect(reasons.filter((reason) => reason === 'PodWaitsForLimit')).toHaveLength(1);
+    expect(site.cluster.state.events).toHaveLength(1);
+  });
+
   it('pauses a pool after three machines that never joined, until it is resumed', async () => {
     const pool = aWorkerPool({ provisionTimeoutMs: 60_000, registrationTimeoutMs: 60_000 });
     const { site, process } = await aRunningSite([pool]);

@@ -152,8 +152,9 @@ export class PlanRecorder {
     { known, uids }: { readonly known: ReadonlyMap<string, string>; readonly uids: Uids },
   ): void {
     const key = `event of ${subject.kind} ${subject.name}`;
-    if (known.get(key) === reason) return;
-    this.#recorded.set(key, reason);
+    const text = withoutDurations(reason);
+    if (known.get(key) === text) return;
+    this.#recorded.set(key, text);
     const [namespace = '', name = ''] = subject.name.split('/');
     this.#emit({
       regarding: { kind: 'Pod', namespace, name, ...withUid(uids.pod(subject.name)) },
@@ -164,7 +165,7 @@ export class PlanRecorder {
   }
 
   async #once(key: string, entry: Omit<JournalEntry, 'at'>): Promise<void> {
-    const text = `${entry.reason} ${entry.message}`;
+    const text = withoutDurations(`${entry.reason} ${entry.message}`);
     if (this.#recorded.get(key) === text) return;
     this.#recorded.set(key, text);
     await this.#append(entry);
@@ -188,6 +189,11 @@ const STEP_REASONS: Readonly<Record<Step['kind'], string>> = {
 };
 
 const REFUSAL_KEY = /^(event of )?(pod|pool|cluster) /;
+
+/** `is paused for 29m` is the same as a minute ago. */
+function withoutDurations(text: string): string {
+  return text.replaceAll(/ for \d+[dhms]\w*/g, '');
+}
 
 function keyOf({ subject }: Refusal): string {
   return `${subject.kind} ${subject.name}`;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of every command that reads the config, and reading the config with them.
 import { type Command, Option } from 'commander';
-import type { LoadResult, Problem } from '../config/index.ts';
+import type { LoadResult, PoolEntry, Problem } from '../config/index.ts';
 import { formatCount } from '../model/format-text.ts';
 import { ERROR_CODES } from '../ports/error-codes.ts';
 import { EXTERNAL_CODES } from '../ports/external-codes.ts';
@@ -55,13 +55,15 @@ interface ReadConfigOptions {
   /** The config file given as an argument. */
   readonly file?: string | undefined;
   readonly readFile?: (path: string) => Promise<string | undefined>;
+  /** More entries of `pools`. */
+  readonly pools?: readonly PoolEntry[] | undefined;
 }
 
 /** Precedence: flag, environment variable, file, default. */
 export async function readConfigFor(
   context: CliContext,
   options: ConfigOptions,
-  { file, readFile = (path) => context.files.read(path) }: ReadConfigOptions = {},
+  { file, pools, readFile = (path) => context.files.read(path) }: ReadConfigOptions = {},
 ): Promise<LoadResult> {
   const { readConfig } = await import('../config/index.ts');
   return readConfig({
@@ -76,6 +78,7 @@ export async function readConfigFor(
       return value === undefined ? [] : [{ flag, value }];
     }),
     readFile,
+    pools,
   });
 }
 

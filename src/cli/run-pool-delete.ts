@@ -35,7 +35,7 @@ export async function deletePool(
 function requireRemoved({ config }: OpenFleet, name: string): void {
   if (config.pools.every((pool) => pool.name !== name)) return;
   throw new InvalidRequest('REQUEST_INVALID', `pool ${name} is in the config`, {
-    hint: `Remove it from the config first, or delete its machines with pvescaler pool scale ${name} --to 0.`,
+    hint: `Remove it from the config file or delete its ProxmoxPool first, or delete its machines with pvescaler pool scale ${name} --to 0.`,
   });
 }
 

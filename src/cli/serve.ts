@@ -30,7 +30,8 @@ export function addServe(parent: Command, host: CommandHost): void {
     const source: ConfigSource = {
       path,
       readText: () => context.files.read(path),
-      load: (read) => readConfigFor(context, options, { readFile: () => Promise.resolve(read) }),
+      load: (read, pools) =>
+        readConfigFor(context, options, { readFile: () => Promise.resolve(read), pools }),
     };
     const failure = await serve(context, { loaded: result, text, source });
     if (failure !== undefined) host.exitWith(failure.externalCodes.exitCode);

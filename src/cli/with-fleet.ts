@@ -4,6 +4,7 @@ import type { FleetSettings } from '../fleet/index.ts';
 import type { OpenFleet, OpenOptions } from '../setup/index.ts';
 import { type ConfigOptions, readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import { withPoolObjects } from './with-pool-objects.ts';
 
 interface FleetUse extends Pick<OpenOptions, 'access' | 'checksTokens'> {
   readonly adjust?: (settings: FleetSettings) => FleetSettings;
@@ -16,7 +17,9 @@ export async function withFleet(
   options: ConfigOptions,
   work: FleetUse & { readonly use: (open: OpenFleet) => Promise<void> },
 ): Promise<void> {
-  const result = await readConfigFor(host.context, options);
+  const file = await readConfigFor(host.context, options);
+  if (!file.ok) return reportConfigErrors(host, file.problems);
+  const result = await withPoolObjects(host.context, options, file);
   if (!result.ok) return reportConfigErrors(host, result.problems);
   const { openFleet } = await import('../setup/index.ts');
   const open = await openFleet(host.context, result.config, {

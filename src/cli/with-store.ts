@@ -81,6 +81,7 @@ const NONE: Config['cluster'] = {
   kubeconfigPath: undefined,
   context: undefined,
   cloudController: false,
+  poolObjects: false,
   namespace: '',
 };
 

@@ -32,6 +32,13 @@ export { locateConfig, type ReadInput, readConfig } from './load/read-config.ts'
 export type { FlagValue } from './overrides/apply-overrides.ts';
 export { describeOrigin, type ValueOrigin } from './overrides/origin.ts';
 export { describePlannedKey, type PlannedKey } from './planned-keys.ts';
+export {
+  type CombinedConfig,
+  combinePools,
+  type PoolRefusal,
+} from './pool-objects/combine-pools.ts';
+export { fixedSize, type PoolDefinition, type PoolEntry } from './pool-objects/pool-entry.ts';
+export { poolNameRule, poolSpecSchema } from './pool-objects/spec-schema.ts';
 export { type Problem, renderProblems, type Severity } from './problem.ts';
 export { renderJsonSchema } from './reference/json-schema.ts';
 export { renderConfigReference } from './reference/markdown.ts';

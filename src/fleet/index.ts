@@ -6,6 +6,7 @@ export type {
   ForecastReader,
   ForecastReport,
   Headroom,
+  PlacementRefusal,
   RegionCapacity,
 } from './capacity/capacity-forecast.ts';
 export { ReportedForecast } from './capacity/reported-forecast.ts';

@@ -10,6 +10,7 @@ import { AuthenticatedTransport } from './connection/authenticated-transport.ts'
 import type { ConnectionSource, OpenTransport } from './connection/connection.ts';
 import type { RunProgram } from './connection/exec-plugin.ts';
 import { createClusterInspector } from './inspector.ts';
+import { KubernetesPoolObjects, type PoolObjectsOptions } from './pools/pool-objects.ts';
 import { SecretReader } from './secret-reader.ts';
 
 export { MANAGED_BY_LABEL } from './bootstrap-tokens.ts';
@@ -19,6 +20,7 @@ export {
 } from './cluster.ts';
 export type { ConnectionSource, ConnectionTls, OpenTransport } from './connection/connection.ts';
 export { findConnectionSource } from './connection/find-source.ts';
+export { KubernetesPoolObjects } from './pools/pool-objects.ts';
 export { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
 export type { SecretReader } from './secret-reader.ts';
 export { RESOURCE_DEFINITIONS } from './store/definitions.ts';
@@ -59,6 +61,21 @@ export async function openClusterInspector(
   const requestTimeoutMs = DEFAULT_REQUEST_TIMEOUT_MS;
   const api = new ApiClient({ transport, server, clock, requestTimeoutMs });
   return createClusterInspector({ api, server, caPem, namespace, close: () => transport.close() });
+}
+
+interface OpenPoolObjectsOptions
+  extends Omit<PoolObjectsOptions, 'transport' | 'server'>,
+    Pick<OpenClusterOptions, 'source' | 'openTransport' | 'runProgram'> {}
+
+/** Reads the connection settings and starts the watch; resolves before the API server has responded. */
+export async function openPoolObjects(
+  options: OpenPoolObjectsOptions,
+): Promise<KubernetesPoolObjects> {
+  const { loadConnection } = await import('./connection/load-connection.ts');
+  const { source, openTransport, runProgram = refuseToRun, clock, ...rest } = options;
+  const connection = await loadConnection(source, { clock, runProgram });
+  const transport = new AuthenticatedTransport(connection, openTransport);
+  return new KubernetesPoolObjects({ ...rest, transport, server: connection.server, clock });
 }
 
 interface SecretReaderOptions

@@ -33,6 +33,30 @@ const STORAGE_RESOURCES = [
   'csistoragecapacities',
 ] as const;
 
+const POOL_OBJECT_RIGHTS: readonly Right[] = [
+  {
+    group: 'pvescaler.dev',
+    resource: 'proxmoxpools',
+    verbs: WATCHING,
+    namespace: SERVICE_ACCOUNT.namespace,
+    why: 'to read pools that are defined by objects (cluster.poolObjects)',
+  },
+  {
+    group: 'pvescaler.dev',
+    resource: 'proxmoxpools',
+    verbs: ['patch'],
+    namespace: SERVICE_ACCOUNT.namespace,
+    why: 'to keep a deleted ProxmoxPool, by a finalizer, until its machines are gone (cluster.poolObjects)',
+  },
+  {
+    group: 'pvescaler.dev',
+    resource: 'proxmoxpools/status',
+    verbs: ['patch'],
+    namespace: SERVICE_ACCOUNT.namespace,
+    why: 'to report conditions and machines of a ProxmoxPool (cluster.poolObjects)',
+  },
+];
+
 export const RIGHTS: readonly Right[] = [
   {
     group: '',
@@ -154,6 +178,7 @@ export const RIGHTS: readonly Right[] = [
     namespace: 'kube-system',
     why: 'to read the CA that joining nodes trust, for each join token',
   },
+  ...POOL_OBJECT_RIGHTS,
   {
     group: 'coordination.k8s.io',
     resource: 'leases',

@@ -97,3 +97,23 @@ export function isSamePod(one: Pod, other: Pod): boolean {
 export function isDaemonSetPod(pod: Pod): boolean {
   return pod.controller?.kind === 'DaemonSet';
 }
+
+/**
+ * The order in which the pods of a node are evicted, and so scheduled again: the largest first, by their share of its CPU or
+ * memory, so that the others fill the gaps.
+ */
+export function sortForEviction<T>(
+  items: readonly T[],
+  { cpuMilli, memoryBytes }: Pick<Resources, 'cpuMilli' | 'memoryBytes'>,
+  podOf: (item: T) => Pod,
+): readonly T[] {
+  const share = ({ requests }: Pod): number =>
+    Math.max(
+      requests.cpuMilli / Math.max(1, cpuMilli),
+      requests.memoryBytes / Math.max(1, memoryBytes),
+    );
+  return items
+    .map((item) => ({ item, share: share(podOf(item)) }))
+    .toSorted((a, b) => b.share - a.share)
+    .map(({ item }) => item);
+}

@@ -175,7 +175,7 @@ export type EvictionOutcome =
 
 export interface ClusterEvent {
   readonly regarding: {
-    readonly kind: 'Node' | 'Pod' | 'Namespace';
+    readonly kind: 'Node' | 'Pod' | 'Namespace' | 'ProxmoxPool';
     readonly name: string;
     readonly namespace?: string;
     readonly uid?: string;

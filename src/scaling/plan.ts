@@ -147,6 +147,7 @@ export type RefusalCode =
   | 'NodeDoNotDisrupt'
   | 'NodePodBlocks'
   | 'NodePodsFitNowhere'
+  | 'NodePodsMightWait'
   | 'NodeNeededByPending'
   | 'NodePoolAtMinimum'
   | 'NodeKeptAsHeadroom'

@@ -4,7 +4,7 @@
 import { formatAge, formatCount } from '../model/format-text.ts';
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
-import type { ScalingMachine } from './input.ts';
+import type { ScalingMachine, ScalingNode } from './input.ts';
 import type { Facts, PlannedMove, RefusalCode } from './plan.ts';
 import type { PoolState } from './pool-offers.ts';
 import type { Utilization } from './utilization.ts';
@@ -44,12 +44,34 @@ export function utilizationRefusal({
       reason: `node ${node.name} has ${formatCount(pods, 'pod')}, and pool ${state.pool.config.name} removes only empty machines`,
       facts,
     };
-  if (value < utilizationThreshold) return undefined;
+  // A threshold of 1 means all machines, also one that is requested to the last CPU.
+  if (value < utilizationThreshold || utilizationThreshold >= 1) return undefined;
   return {
     code: 'NodeUtilized',
     reason: `node ${node.name} is needed: ${describeUtilization(utilization)} requested, threshold ${percentOf(utilizationThreshold)} %`,
     facts: { ...facts, thresholdPercent: percentOf(utilizationThreshold) },
   };
+}
+
+/** Delays of the pool. */
+export function delayRefusal({ node, state }: Candidate, now: number): Refused | undefined {
+  const { config, lastAddAt, lastDeleteAt, lastFailureAt } = state.pool;
+  const { delayAfterAddMs, delayAfterDeleteMs, delayAfterFailureMs } = config.scaleDown;
+  const delays = [
+    ['scale-up', lastAddAt, delayAfterAddMs],
+    ['scale-down', lastDeleteAt, delayAfterDeleteMs],
+    ['failed scale-down', lastFailureAt, delayAfterFailureMs],
+  ] as const;
+  for (const [what, at, delayMs] of delays) {
+    if (at === undefined || at + delayMs <= now) continue;
+    return {
+      code: 'NodePoolDelay',
+      reason: `node ${node.name} is kept for ${formatAge(at + delayMs - now)}: pool ${config.name} waits ${formatAge(delayMs)} after a ${what}`,
+      facts: { after: what, delayMs, remainingMs: at + delayMs - now },
+      until: at + delayMs,
+    };
+  }
+  return undefined;
 }
 
 export function others(count: number): string {
@@ -77,4 +99,18 @@ function describeUtilization({ cpu, memory }: Utilization): string {
 
 export function percentOf(share: number): number {
   return Math.round(share * 1_000) / 10;
+}
+
+const SCALE_DOWN_DISABLED = 'cluster-autoscaler.kubernetes.io/scale-down-disabled';
+const DO_NOT_DISRUPT = 'karpenter.sh/do-not-disrupt';
+
+export function annotationRefusal({ name, annotations }: ScalingNode): Refused | undefined {
+  if (annotations[SCALE_DOWN_DISABLED] === 'true')
+    return {
+      code: 'NodeScaleDownDisabled',
+      reason: `node ${name} has annotation ${SCALE_DOWN_DISABLED}`,
+    };
+  if (annotations[DO_NOT_DISRUPT] === 'true')
+    return { code: 'NodeDoNotDisrupt', reason: `node ${name} has annotation ${DO_NOT_DISRUPT}` };
+  return undefined;
 }

@@ -22,7 +22,9 @@ import type { DrainStep, PlannedMove, Refusal } from './plan.ts';
 import type { PoolState } from './pool-offers.ts';
 import { PoolQuotas } from './pool-quotas.ts';
 import {
+  annotationRefusal,
   type Candidate,
+  delayRefusal,
   drainReason,
   others,
   percentOf,
@@ -30,6 +32,7 @@ import {
   utilizationRefusal,
 } from './removal-candidate.ts';
 import { comparePods, type ScaleUp } from './scale-up.ts';
+import { findRisky } from './scheduling-risk.ts';
 import { utilizationOf } from './utilization.ts';
 
 export interface ScaleDown {
@@ -45,6 +48,13 @@ type Machine = ScalingMachine & { readonly node: ScalingNode };
 /** Checks per machine when its pods do not fit one by one: few for a thousand machines, more for those to be drained. */
 const JUDGEMENT_CHECKS = 100;
 const SELECTION_CHECKS = 2_000;
+/** How often machines are selected again, without those found to be risky. */
+const MAX_SELECTIONS = 20;
+
+interface Selected {
+  readonly candidate: Candidate;
+  readonly attempt: DrainAttempt;
+}
 
 export function scaleDown(
   input: ScalingInput,
@@ -89,7 +99,7 @@ class ScaleDownDecision {
     const candidates = this.#findCandidates().toSorted((left, right) => this.#compare(left, right));
     const unneeded = this.#judge(candidates);
     const due = this.#findDue(unneeded);
-    const steps = this.#blockedByCluster(due) ? [] : this.#select(due);
+    const steps = this.#blockedByCluster(due) ? [] : this.#selectSafe(due);
     return {
       steps,
       refusals: this.#refusals,
@@ -288,7 +298,7 @@ class ScaleDownDecision {
     return true;
   }
 
-  #select(due: readonly Candidate[]): readonly DrainStep[] {
+  #select(due: readonly Candidate[]): readonly Selected[] {
     const quotas = new PoolQuotas(this.#input);
     const budgets = this.#budgets.fresh();
     for (const pods of this.#podsOfLeavingNodes()) budgets.use(pods);
@@ -298,7 +308,7 @@ class ScaleDownDecision {
     );
     const allowed = due.filter((candidate) => {
       const refused =
-        this.#poolRefusal(candidate) ??
+        delayRefusal(candidate, this.#input.now) ??
         quotas.refusalOf(candidate) ??
         headroom.limitedRefusalOf(candidate);
       if (refused !== undefined) this.#refuse(candidate.node.name, refused);
@@ -321,14 +331,37 @@ class ScaleDownDecision {
         return [{ candidate, attempt: outcome }];
       }),
     );
-    const removed: typeof selected = [];
+    const removed: Selected[] = [];
     for (const one of selected) {
       const before = removed.map(({ candidate }) => candidate);
       const refused = headroom.refusalOf(one.candidate, before);
       if (refused === undefined) removed.push(one);
       else this.#refuse(one.candidate.node.name, refused);
     }
-    return removed.map(({ candidate, attempt }) => this.#stepFor(candidate, attempt));
+    return removed;
+  }
+
+  /** The first machines whose pods find a node where kube-scheduler would place them, too. */
+  #selectSafe(due: readonly Candidate[]): readonly DrainStep[] {
+    const known = this.#refusals.length;
+    const risky = new Map<string, Refused>();
+    for (let round = 1; ; round += 1) {
+      const selected = this.#select(due.filter(({ node }) => !risky.has(node.name)));
+      const found = findRisky(
+        selected.map(({ candidate }) => candidate.node),
+        this.#cluster,
+        this.#drainOptions(this.#unusable, 0),
+      );
+      for (const [name, refused] of found) risky.set(name, refused);
+      if (found.size === 0 || round === MAX_SELECTIONS) {
+        for (const [name, refused] of risky) this.#refuse(name, refused);
+        return selected
+          .filter(({ candidate }) => !found.has(candidate.node.name))
+          .map(({ candidate, attempt }) => this.#stepFor(candidate, attempt));
+      }
+      // Others take the place of the risky ones: why they were refused beside them does not matter.
+      this.#refusals.length = known;
+    }
   }
 
   #podsOfLeavingNodes(): readonly (readonly Pod[])[] {
@@ -376,28 +409,6 @@ class ScaleDownDecision {
     };
   }
 
-  /** Delays of the pool. */
-  #poolRefusal({ node, state }: Candidate): Refused | undefined {
-    const { now } = this.#input;
-    const { config, lastAddAt, lastDeleteAt, lastFailureAt } = state.pool;
-    const { delayAfterAddMs, delayAfterDeleteMs, delayAfterFailureMs } = config.scaleDown;
-    const delays = [
-      ['scale-up', lastAddAt, delayAfterAddMs],
-      ['scale-down', lastDeleteAt, delayAfterDeleteMs],
-      ['failed scale-down', lastFailureAt, delayAfterFailureMs],
-    ] as const;
-    for (const [what, at, delayMs] of delays) {
-      if (at === undefined || at + delayMs <= now) continue;
-      return {
-        code: 'NodePoolDelay',
-        reason: `node ${node.name} is kept for ${formatAge(at + delayMs - now)}: pool ${config.name} waits ${formatAge(delayMs)} after a ${what}`,
-        facts: { after: what, delayMs, remainingMs: at + delayMs - now },
-        until: at + delayMs,
-      };
-    }
-    return undefined;
-  }
-
   #stepFor(candidate: Candidate, { moves }: DrainAttempt): DrainStep {
     const { machine, node, utilization } = candidate;
     // Pods that would be placed here later need not be evicted.
@@ -429,20 +440,6 @@ function hasNode(machine: ScalingMachine): machine is Machine {
 
 function isReal(pod: Pod): boolean {
   return !isPlaceholder(pod);
-}
-
-const SCALE_DOWN_DISABLED = 'cluster-autoscaler.kubernetes.io/scale-down-disabled';
-const DO_NOT_DISRUPT = 'karpenter.sh/do-not-disrupt';
-
-function annotationRefusal({ name, annotations }: ScalingNode): Refused | undefined {
-  if (annotations[SCALE_DOWN_DISABLED] === 'true')
-    return {
-      code: 'NodeScaleDownDisabled',
-      reason: `node ${name} has annotation ${SCALE_DOWN_DISABLED}`,
-    };
-  if (annotations[DO_NOT_DISRUPT] === 'true')
-    return { code: 'NodeDoNotDisrupt', reason: `node ${name} has annotation ${DO_NOT_DISRUPT}` };
-  return undefined;
 }
 
 function nameOf({ namespace, name, uid }: Pod): PlannedMove['pod'] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { decide } from './decide.ts';
-import type { CreateStep, Plan, ScalingInput, ScalingMachine } from './index.ts';
+import type { CreateStep, Plan, ScalingInput } from './index.ts';
 import {
   aHost,
   anInput,
@@ -10,6 +10,7 @@ import {
   aScalingPool,
   aWorkerNode,
   GIB,
+  type MachineOptions,
   MINUTE,
   NOW,
   pods,
@@ -145,7 +146,7 @@ describe('scale-up', () => {
   });
 
   it('does not wait for a requested machine whose regions cannot be read', () => {
-    const kinds = (regions: readonly string[], over: Partial<ScalingMachine> = {}) =>
+    const kinds = (regions: readonly string[], over: MachineOptions = {}) =>
       decide(
         anInput({
           pools: [aScalingPool({ name: 'first', regions }), aScalingPool({ name: 'second' })],

@@ -3,7 +3,7 @@
 // over. If that leaves pods without a node, a search with a limited number of steps tries other combinations:
 // in a small cluster all of them.
 
-import type { DrainTargets, TargetOptions } from './drain-targets.ts';
+import type { DrainTargets, NodePreference, TargetOptions } from './drain-targets.ts';
 import type { Draft } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { MovingPod } from './state/placed-pod.ts';
@@ -47,6 +47,14 @@ export class DrainSearch {
     this.#draft.undoTo(start);
     for (const move of moves) this.#place(move);
     return moves;
+  }
+
+  /** Places the pods in this order, each where kube-scheduler would. Some of them may be missing. */
+  placeAsScheduled(pods: readonly MovingPod[], preference: NodePreference): readonly Move[] {
+    return pods.flatMap((moving) => {
+      const nodeInfo = this.#targets.preferred(moving, preference, this.#options);
+      return nodeInfo === undefined ? [] : [this.#place({ moving, nodeInfo })];
+    });
   }
 
   // A placement may make another pod placeable, and that one may make others placeable.

@@ -23,6 +23,20 @@ describe('simulateDrains', () => {
     expect(snapshot.podsOn('a').map(({ name }) => name)).toEqual(['on-a']);
   });
 
+  test('places the largest pods first, each on the emptiest node, if asked to do as kube-scheduler', () => {
+    const pods = [
+      { name: 'small', on: 'a', cpu: '500m' },
+      { name: 'large', on: 'a', cpu: '2' },
+      { name: 'on-b', on: 'b', cpu: '1' },
+      { name: 'on-c', on: 'c', cpu: '2' },
+    ];
+    const options = { avoid: new Set<string>(), preference: 'free-after' as const };
+    const { moves } = simulateDrains(aCluster({ nodes, pods }), options, (tryDrain) =>
+      tryDrain('a'),
+    );
+    expect(moves.map(({ pod, to }) => `${pod.name} → ${to}`)).toEqual(['large → b', 'small → c']);
+  });
+
   test('keeps nothing of a drain that is not possible', () => {
     const pods = [
       { name: 'large', on: 'a', cpu: '4' },

@@ -3,10 +3,11 @@
 // the drained nodes still in it. Nothing is copied between them, so that a thousand nodes cost as much as the pods that
 // are moved.
 
-import type { Pod } from '../model/pod.ts';
+import type { Node } from '../model/node.ts';
+import { type Pod, sortForEviction } from '../model/pod.ts';
 import { DrainSearch } from './drain-search.ts';
 import { emptyNode, type PodMove, podsToMove } from './drain-simulation.ts';
-import { DrainTargets } from './drain-targets.ts';
+import { DrainTargets, type NodePreference } from './drain-targets.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { MovingPod } from './state/placed-pod.ts';
@@ -18,6 +19,8 @@ export interface DrainSequenceOptions {
   readonly avoid: ReadonlySet<string>;
   /** How many other combinations are checked when placing pod by pod fails. Absent: the default. */
   readonly maxChecks?: number | undefined;
+  /** Places the pods as kube-scheduler does if it scores nodes like this, instead of searching for places. */
+  readonly preference?: NodePreference | undefined;
 }
 
 export interface DrainAttempt {
@@ -75,7 +78,7 @@ class DrainSequence {
     emptyNode(this.#draft, nodeInfo);
     this.#targets.close(nodeInfo);
     this.#drained.add(nodeInfo);
-    const moves = this.#place(moving, nodeName);
+    const moves = this.#place(moving, nodeInfo.node);
     if (moves.length === moving.length) return { isPossible: true, moves, left: [] };
     this.#draft.undoTo(mark);
     this.#targets.open(nodeInfo);
@@ -84,14 +87,22 @@ class DrainSequence {
     return { isPossible: false, moves, left: left.map(({ pendingPod }) => pendingPod.pod) };
   }
 
-  #place(moving: readonly MovingPod[], from: string): readonly PodMove[] {
+  #place(moving: readonly MovingPod[], { name: from, allocatable }: Node): readonly PodMove[] {
     if (moving.length === 0) return [];
     const search = new DrainSearch(this.#draft, this.#targets, {
       avoid: this.#options.avoid,
       nominated: this.#snapshot.nominated,
       maxChecks: this.#options.maxChecks,
     });
-    return search.place(moving).map(({ moving: one, nodeInfo }) => ({
+    const { preference } = this.#options;
+    const moves =
+      preference === undefined
+        ? search.place(moving)
+        : search.placeAsScheduled(
+            sortForEviction(moving, allocatable, ({ pendingPod }) => pendingPod.pod),
+            preference,
+          );
+    return moves.map(({ moving: one, nodeInfo }) => ({
       pod: one.pendingPod.pod,
       from,
       to: nodeInfo.node.name,

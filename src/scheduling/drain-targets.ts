@@ -21,6 +21,13 @@ export interface TargetOptions {
   readonly nominated: ReadonlyMap<string, readonly Pod[]>;
 }
 
+/**
+ * How kube-scheduler may score nodes: by the share of CPU and memory that is free with the pod, as its plugin
+ * NodeResourcesFit does by default, also by their balance, or by what is free without the pod. Other plugins and rounding
+ * change its choice, so that none of them predicts it alone.
+ */
+export type NodePreference = 'free-after' | 'balanced' | 'free-before';
+
 export class DrainTargets {
   static readonly #known = new WeakMap<ClusterState, DrainTargets>();
   readonly #cluster: ClusterState;
@@ -113,6 +120,24 @@ export class DrainTargets {
       ?.nodeInfo;
   }
 
+  /** The accepting node that kube-scheduler prefers, if it scores nodes like this. */
+  preferred(
+    moving: MovingPod,
+    preference: NodePreference,
+    options: TargetOptions,
+  ): NodeInfo | undefined {
+    this.#update();
+    let best: NodeInfo | undefined;
+    let most = Number.NEGATIVE_INFINITY;
+    for (const { nodeInfo } of this.#bins.all()) {
+      const score = scoreOf(moving, nodeInfo, preference);
+      if (score <= most || !this.accepts(moving, nodeInfo, options)) continue;
+      best = nodeInfo;
+      most = score;
+    }
+    return best;
+  }
+
   /** Up to `limit` nodes that do not permanently reject the pod. Placing other pods makes them fewer. */
   candidates(moving: MovingPod, limit: number, options: TargetOptions): readonly NodeInfo[] {
     this.#update();
@@ -165,6 +190,20 @@ export class DrainTargets {
       this.#bins.drop(bin);
     }
   }
+}
+
+function scoreOf(
+  { cpuMilli, memoryBytes }: MovingPod,
+  nodeInfo: NodeInfo,
+  preference: NodePreference,
+): number {
+  const { allocatable } = nodeInfo;
+  const share = (resource: number, request: number): number =>
+    (nodeInfo.free(resource) - request) / Math.max(1, allocatable[resource] ?? 0);
+  if (preference === 'free-before') return share(CPU, 0) + share(MEMORY, 0);
+  const cpu = share(CPU, cpuMilli);
+  const memory = share(MEMORY, memoryBytes);
+  return cpu + memory - (preference === 'balanced' ? Math.abs(cpu - memory) : 0);
 }
 
 /** Weighs all CPU of the cluster as much as all its memory. */

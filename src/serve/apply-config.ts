@@ -10,6 +10,8 @@ export function createReloader(daemon: Daemon, open: OpenFleet): ConfigReloader 
   const { cluster, store } = open;
   return new ConfigReloader({
     source,
+    load: (content) => daemon.pools?.definitions.load(content) ?? source.load(content),
+    text: daemon.text,
     current: () => daemon.loaded,
     findRestartKeys: ({ config }) => findClusterKeys(daemon.loaded.config, config, open),
     apply: (next) => applyConfig(daemon, open, next),

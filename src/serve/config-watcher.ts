@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Notices that the config file has another content, whichever way it got there: written in place, renamed over, or
 // behind a symbolic link that was swapped (a mounted ConfigMap). So it compares content, not events of one path.
-import type { LoadResult } from '../config/index.ts';
+import type { LoadResult, PoolEntry } from '../config/index.ts';
 import type { Clock } from '../ports/clock.ts';
 
 export interface ConfigSource {
@@ -9,8 +9,8 @@ export interface ConfigSource {
   readonly path: string;
   /** Undefined when the file does not exist. */
   readText(): Promise<string | undefined>;
-  /** Validates the text together with environment and flags. */
-  load(text: string | undefined): Promise<LoadResult>;
+  /** Validates the text together with environment, flags and more entries of `pools`. */
+  load(text: string | undefined, pools?: readonly PoolEntry[]): Promise<LoadResult>;
 }
 
 /** `retry`: something else than the text was the reason, so the same text is tried again later. */

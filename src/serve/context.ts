@@ -2,6 +2,8 @@
 // What the daemon needs from the process. main.ts implements it.
 import type { Config } from '../config/index.ts';
 import type { DashboardSources } from '../http/index.ts';
+import type { PvescalerError } from '../ports/errors.ts';
+import type { PoolObjects } from '../ports/pool-objects.ts';
 import type { SetupAdapters, SetupContext, Telemetry } from '../setup/index.ts';
 import type { FrontEndOptions, RunningFrontEnd } from './front-end.ts';
 
@@ -34,6 +36,11 @@ export interface ServeAdapters extends SetupAdapters {
   startDashboard(
     options: DashboardServerOptions,
   ): Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+  /** Watches the ProxmoxPool objects. Undefined without access to Kubernetes. */
+  openPoolObjects(
+    cluster: Config['cluster'],
+    options: { readonly onError: (error: PvescalerError) => void },
+  ): Promise<PoolObjects | undefined>;
   /** The front end of the configured mode; undefined when the mode has none in this release. */
   startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined>;
 }

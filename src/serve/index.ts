@@ -8,4 +8,5 @@ export type {
   ServeContext,
 } from './context.ts';
 export type { FrontEndOptions, RunningFrontEnd } from './front-end.ts';
+export { PoolDefinitions } from './pool-definitions.ts';
 export { serve } from './serve.ts';

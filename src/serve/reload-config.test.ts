@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { LoadedConfig } from '../config/index.ts';
+import type { LoadedConfig, PoolEntry } from '../config/index.ts';
 import { loadText, VALID } from '../config/testing/load-text.ts';
 import { InvalidConfig, StoreUnusable } from '../ports/errors.ts';
 import { MemoryCluster } from '../ports/fakes/memory-cluster.ts';
@@ -37,12 +37,15 @@ function aReloader() {
   const log: Log = { debug: write, info: write, warn: write, error: write, with: () => log };
   const limitations = new Map<string, string | undefined>();
   const applied: string[] = [];
-  const parts: { current: LoadedConfig; failure: Error | undefined } = {
-    current: loaded(VALID),
-    failure: undefined,
-  };
+  const parts: {
+    current: LoadedConfig;
+    failure: Error | undefined;
+    pools: readonly PoolEntry[];
+  } = { current: loaded(VALID), failure: undefined, pools: [] };
   const reloader = new ConfigReloader({
-    source: { path: 'c.yaml', load: (content) => Promise.resolve(loadText(content)) },
+    source: { path: 'c.yaml' },
+    load: (content) => Promise.resolve(loadText(content, { pools: parts.pools })),
+    text: VALID,
     current: () => parts.current,
     findRestartKeys: ({ config }) =>
       config.pools.filter(({ name }) => name === 'joining').map(() => 'pools.joining.join'),
@@ -187,6 +190,39 @@ describe('ConfigReloader', () => {
     await reloader.reload(text(insecure), false);
     await reloader.reload(text(insecure.replace('cpu: 2', 'cpu: 4')), false);
     expect(lines).toMatchObject([matching(/the image is not verified/)]);
+  });
+
+  it('applies pool objects with the file in use while a newer file is refused', async () => {
+    const { reloader, parts, applied, limitations, gauges, entries } = aReloader();
+    await reloader.reload(text('pools: 3'), false);
+    parts.pools = [{ name: 'web', size: { cpu: 1, memory: '2Gi' } }];
+    expect(await reloader.reloadPools()).toBe('done');
+    expect(applied).toEqual(['small,web']);
+    expect(limitations.get('config')).toContain('not applied');
+    expect(gauges.get(SUCCESSFUL)).toBe(0);
+    expect((await entries()).at(-1)).toBe(
+      'ConfigApplied: ProxmoxPool objects applied; changed: pools.web',
+    );
+    await reloader.reload(text(LARGER), false);
+    expect(applied.at(-1)).toBe('large,web');
+    expect(limitations.get('config')).toBeUndefined();
+    parts.pools = [];
+    await reloader.reloadPools();
+    expect(applied.at(-1)).toBe('large');
+  });
+
+  it('tries pool objects again when something they need cannot be read', async () => {
+    const { reloader, parts, applied, limitations, entries } = aReloader();
+    parts.pools = [{ name: 'web', size: { cpu: 1, memory: '2Gi' } }];
+    parts.failure = new InvalidConfig('CONFIG_UNREADABLE', 'cannot read the join token');
+    expect(await reloader.reloadPools()).toBe('retry');
+    expect(await reloader.reloadPools()).toBe('retry');
+    expect(limitations.get('pool objects')).toContain('cannot read the join token');
+    expect(await entries()).toHaveLength(1);
+    parts.failure = undefined;
+    expect(await reloader.reloadPools()).toBe('done');
+    expect(applied).toEqual(['small,web']);
+    expect(limitations.get('pool objects')).toBeUndefined();
   });
 });
 

@@ -6,6 +6,7 @@ import {
   compareConfigs,
   describePlannedKey,
   type LoadedConfig,
+  type LoadResult,
   renderProblems,
 } from '../config/index.ts';
 import type { JournalKind } from '../model/journal-entry.ts';
@@ -19,7 +20,11 @@ import type { ConfigSource, Content, ReloadOutcome } from './config-watcher.ts';
 import type { Watchdog } from './watchdog.ts';
 
 export interface ReloaderOptions {
-  readonly source: Pick<ConfigSource, 'path' | 'load'>;
+  readonly source: Pick<ConfigSource, 'path'>;
+  /** Validates the text of the file together with everything else that settings come from. */
+  readonly load: (text: string | undefined) => Promise<LoadResult>;
+  /** Of the file in use. */
+  readonly text: string | undefined;
   /** The config in use. */
   readonly current: () => LoadedConfig;
   /** Keys of `next` beyond those of the schema that this process cannot change. */
@@ -36,36 +41,76 @@ export interface ReloaderOptions {
 
 /** In one message. */
 const MAX_LISTED = 10;
-const LIMITATION = 'config';
 
 interface Refusal {
   readonly outcome: 'invalid' | 'restart' | 'failed';
   readonly why: string;
 }
 
+/** What has changed. */
+interface Cause {
+  /** For messages. */
+  readonly subject: string;
+  /** In `/readyz`. */
+  readonly limitation: string;
+}
+
+const POOL_OBJECTS: Cause = { subject: 'ProxmoxPool objects', limitation: 'pool objects' };
+
 export class ConfigReloader {
   readonly #options: ReloaderOptions;
-  #lastRefusal: string | undefined;
+  readonly #lastRefusals = new Map<Cause, string>();
+  readonly #file: Cause;
+  /** Of the file in use. */
+  #text: string | undefined;
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: ReloaderOptions) {
     this.#options = options;
+    this.#text = options.text;
+    this.#file = { subject: `config file ${options.source.path}`, limitation: 'config' };
     this.#setGauges(true);
   }
 
-  async reload(content: Content, isRequested: boolean): Promise<ReloadOutcome> {
-    const next = await this.#load(content);
-    if ('why' in next) return this.#refuse(next);
-    const changes = compareConfigs(this.#options.current().file, next.file);
-    const needRestart = [...changes.needRestart, ...this.#options.findRestartKeys(next)];
-    if (needRestart.length > 0) return this.#refuse(restartNeeded(needRestart));
-    if (changes.keys.length === 0 && !isRequested) return this.#recordUnchanged();
-    return this.#apply(next, changes);
+  reload(content: Content, isRequested: boolean): Promise<ReloadOutcome> {
+    return this.#serialized(async () => {
+      if (content.kind === 'unreadable')
+        return this.#refuse(this.#file, { outcome: 'invalid', why: content.message });
+      const outcome = await this.#reload(this.#file, content.text, isRequested);
+      if (!this.#lastRefusals.has(this.#file)) this.#text = content.text;
+      return outcome;
+    });
   }
 
-  async #load(content: Content): Promise<LoadedConfig | Refusal> {
-    if (content.kind === 'unreadable') return { outcome: 'invalid', why: content.message };
+  /** Applies the pool objects as they are now, with the file in use: a file that was refused holds up no pool object. */
+  reloadPools(): Promise<ReloadOutcome> {
+    return this.#serialized(() => this.#reload(POOL_OBJECTS, this.#text, false));
+  }
+
+  #serialized(work: () => Promise<ReloadOutcome>): Promise<ReloadOutcome> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  // oxlint-disable-next-line max-params -- what has changed, its text, and whether a person asked for it
+  async #reload(
+    cause: Cause,
+    text: string | undefined,
+    isRequested: boolean,
+  ): Promise<ReloadOutcome> {
+    const next = await this.#load(text);
+    if ('why' in next) return this.#refuse(cause, next);
+    const changes = compareConfigs(this.#options.current().file, next.file);
+    const needRestart = [...changes.needRestart, ...this.#options.findRestartKeys(next)];
+    if (needRestart.length > 0) return this.#refuse(cause, restartNeeded(needRestart));
+    if (changes.keys.length === 0 && !isRequested) return this.#recordUnchanged(cause);
+    return this.#apply(cause, next, changes);
+  }
+
+  async #load(text: string | undefined): Promise<LoadedConfig | Refusal> {
     try {
-      const loaded = await this.#options.source.load(content.text);
+      const loaded = await this.#options.load(text);
       if (loaded.ok) return loaded;
       const errors = loaded.problems.filter(({ severity }) => severity === 'error');
       return { outcome: 'invalid', why: listed(errors.map((one) => renderProblems([one]).trim())) };
@@ -74,47 +119,49 @@ export class ConfigReloader {
     }
   }
 
-  async #apply(next: LoadedConfig, { keys }: ConfigChanges): Promise<ReloadOutcome> {
-    const { apply, source } = this.#options;
+  async #apply(cause: Cause, next: LoadedConfig, { keys }: ConfigChanges): Promise<ReloadOutcome> {
     this.#warn(next);
     try {
-      await apply(next);
+      await this.#options.apply(next);
     } catch (error) {
-      await this.#refuse({ outcome: 'failed', why: asPvescalerError(error).message });
+      await this.#refuse(cause, { outcome: 'failed', why: asPvescalerError(error).message });
       return 'retry';
     }
-    this.#succeed('applied');
+    this.#succeed(cause, 'applied');
     const what = keys.length === 0 ? 'no key has changed' : `changed: ${listed(keys)}`;
-    await this.#record('did', 'ConfigApplied', `config file ${source.path} applied; ${what}`);
+    await this.#record('did', 'ConfigApplied', `${cause.subject} applied; ${what}`);
     return 'done';
   }
 
-  #recordUnchanged(): ReloadOutcome {
-    const { log, source } = this.#options;
-    const wasRefused = this.#lastRefusal !== undefined;
-    this.#succeed('unchanged');
+  #recordUnchanged(cause: Cause): ReloadOutcome {
+    const { log } = this.#options;
+    const wasRefused = this.#lastRefusals.has(cause);
+    this.#succeed(cause, 'unchanged');
     const text = wasRefused ? 'is valid again and has the settings in use' : 'changes no setting';
-    log.info(`config file ${source.path} ${text}`);
+    if (cause === this.#file) log.info(`${cause.subject} ${text}`);
     return 'done';
   }
 
-  #succeed(outcome: 'applied' | 'unchanged'): void {
+  /** With the file, the pool objects are applied, too. */
+  #succeed(cause: Cause, outcome: 'applied' | 'unchanged'): void {
     const { meters, watchdog } = this.#options;
-    this.#lastRefusal = undefined;
     meters.add('pvescaler_config_reloads_total', { outcome });
-    this.#setGauges(true);
-    watchdog.setLimitation(LIMITATION, undefined);
+    for (const each of new Set([cause, POOL_OBJECTS])) {
+      this.#lastRefusals.delete(each);
+      watchdog.setLimitation(each.limitation, undefined);
+    }
+    this.#setGauges(this.#lastRefusals.size === 0);
   }
 
   /** A retry with the same outcome is reported once. */
-  async #refuse({ outcome, why }: Refusal): Promise<ReloadOutcome> {
-    const { meters, watchdog, source } = this.#options;
+  async #refuse(cause: Cause, { outcome, why }: Refusal): Promise<ReloadOutcome> {
+    const { meters, watchdog } = this.#options;
     meters.add('pvescaler_config_reloads_total', { outcome });
     this.#setGauges(false);
-    const message = `config file ${source.path} not applied, the settings in use stay: ${why}`;
-    watchdog.setLimitation(LIMITATION, message);
-    if (this.#lastRefusal === message) return 'done';
-    this.#lastRefusal = message;
+    const message = `${cause.subject} not applied, the settings in use stay: ${why}`;
+    watchdog.setLimitation(cause.limitation, message);
+    if (this.#lastRefusals.get(cause) === message) return 'done';
+    this.#lastRefusals.set(cause, message);
     await this.#record('refused', 'ConfigRefused', message);
     return 'done';
   }

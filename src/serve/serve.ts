@@ -17,6 +17,7 @@ import type { Daemon } from './daemon.ts';
 import { Dashboard } from './dashboard.ts';
 import type { RunningFrontEnd } from './front-end.ts';
 import { setGauges } from './gauges.ts';
+import { openPools } from './open-pools.ts';
 import { expectReads, waitForSync } from './wait-for-sync.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -55,6 +56,7 @@ export async function serve(
     context,
     loaded,
     source,
+    text,
     watcher,
     telemetry,
     watchdog,
@@ -63,6 +65,7 @@ export async function serve(
     frontEnd: undefined,
     checkDrain: undefined,
     reloader: undefined,
+    pools: undefined,
   };
   try {
     await runDaemon(daemon);
@@ -178,20 +181,28 @@ async function runOpenFleet(daemon: Daemon, open: OpenFleet): Promise<void> {
   const stop = new AbortController();
   const syncing = waitForSync(open, { clock, watchdog, signal: stop.signal });
   const following = followDriver(open, stop.signal);
-  let watching: Promise<void> | undefined;
+  let watching: Promise<unknown> | undefined;
   let frontEnd: RunningFrontEnd | undefined;
+  daemon.reloader = createReloader(daemon, open);
   try {
+    daemon.pools = await openPools(daemon, open);
+    if (context.signal.aborted) return;
     frontEnd = await startFrontEnd(daemon, open);
     daemon.frontEnd = frontEnd;
     watchdog.frontEndWaitsFor = () => frontEnd?.waitingFor() ?? [];
     watchdog.staleness = () => open.store.staleness?.();
-    daemon.reloader = createReloader(daemon, open);
-    watching = daemon.watcher.run(stop.signal);
+    const watchers = [
+      daemon.watcher,
+      ...(daemon.pools === undefined ? [] : [daemon.pools.watcher]),
+    ];
+    watching = Promise.all(watchers.map((watcher) => watcher.run(stop.signal)));
     await driveUntilStopped(daemon, open, frontEnd?.failed);
   } finally {
     daemon.frontEnd = undefined;
     stop.abort();
     await Promise.all([syncing, following, watching, frontEnd?.close()]);
+    await daemon.pools?.objects.close();
+    daemon.pools = undefined;
   }
 }
 
@@ -215,8 +226,9 @@ async function checkDrain(
 
 async function startFrontEnd(
   daemon: Daemon,
-  { config, fleet, store, cluster }: OpenFleet,
+  { fleet, store, cluster }: OpenFleet,
 ): Promise<RunningFrontEnd | undefined> {
+  const { config } = daemon.loaded;
   const { clock, random, signal, adapters } = daemon.context;
   const { log, meters } = daemon.telemetry;
   const frontEnd = await adapters.startFrontEnd({
@@ -264,10 +276,11 @@ async function driveUntilStopped(
 
 /** The first signal lets the current pass finish within SHUTDOWN_GRACE_MS; `stop` interrupts it. */
 async function driveFleet(
-  { context, telemetry, watchdog, minimumDelay }: Daemon,
+  daemon: Daemon,
   { fleet, config }: OpenFleet,
   stop: AbortController,
 ): Promise<void> {
+  const { context, telemetry, watchdog, minimumDelay } = daemon;
   const { clock, signal: finish } = context;
   const finished = new AbortController();
   const onFinish = () => {
@@ -283,7 +296,14 @@ async function driveFleet(
   if (finish.aborted) return;
   finish.addEventListener('abort', onFinish, { once: true });
   try {
-    const events = eventsOf(watchdog, config);
+    const driverEvents = eventsOf(watchdog, config);
+    const events: DriverEvents = {
+      ...driverEvents,
+      onPass: (report) => {
+        driverEvents.onPass?.(report);
+        daemon.pools?.watcher.recordPass(report);
+      },
+    };
     await fleet.runDriver({ signal: stop.signal, finish, events, minimumDelay });
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;

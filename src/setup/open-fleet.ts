@@ -193,6 +193,7 @@ async function connectCluster(
 export function needsCluster({ cluster, pools, state }: Config): boolean {
   return (
     cluster.kubeconfigPath !== undefined ||
+    cluster.poolObjects ||
     state.kubernetes !== undefined ||
     pools.some(({ joins }) => joins)
   );

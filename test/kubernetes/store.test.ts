@@ -124,6 +124,34 @@ describe('other clients', () => {
   });
 });
 
+describe('a request that another process has deleted', () => {
+  it('stays visible for five seconds: its machines may arrive after its deletion', async () => {
+    const { bench, clock } = setUp();
+    const [driver, other] = [await bench.open(), await bench.open()];
+    const intent = await driver.intents.create('i', anIntent({ id: 'i' }));
+    await other.synchronize();
+    await driver.intents.replace(intent, anIntent({ id: 'i', state: 'done' }));
+    await clock.advance(4_999);
+    expect((await other.intents.get('i'))?.value.state).toBe('open');
+    const since = await other.revision();
+    await clock.advance(1);
+    expect(await other.intents.get('i')).toBeUndefined();
+    expect((await other.changes(since))?.removed).toEqual([{ collection: 'intents', key: 'i' }]);
+  });
+
+  it('is gone after synchronize', async () => {
+    const { bench, clock } = setUp();
+    const [driver, other] = [await bench.open(), await bench.open()];
+    const intent = await driver.intents.create('i', anIntent({ id: 'i' }));
+    await other.synchronize();
+    await driver.intents.remove(intent);
+    await clock.advance(1);
+    expect(await other.intents.list()).toHaveLength(1);
+    await other.synchronize();
+    expect(await other.intents.list()).toEqual([]);
+  });
+});
+
 describe('an invalid object', () => {
   const broken = { status: { phase: 'ready', phaseSince: '2026-01-01T00:00:00Z', attempts: 0.5 } };
 

@@ -16,6 +16,7 @@ import { applyOverrides, type FlagValue } from '../overrides/apply-overrides.ts'
 import type { ValueOrigin } from '../overrides/origin.ts';
 import { findUnknownVariables } from '../overrides/unknown-variables.ts';
 import { findKeysOfOtherMode, findPlannedKeys, type PlannedKey } from '../planned-keys.ts';
+import type { PoolEntry } from '../pool-objects/pool-entry.ts';
 import { hasErrors, type Problem, sortProblems } from '../problem.ts';
 import { type ConfigFile, configSchema } from '../schema/index.ts';
 import { mapLeafOrigins } from './leaf-origins.ts';
@@ -33,6 +34,8 @@ export interface LoadInput {
   readonly workingFolder?: string;
   /** Temporary folders of the system, in addition to /tmp and similar. */
   readonly tempFolders?: readonly string[];
+  /** More entries at the end of `pools`. */
+  readonly pools?: readonly PoolEntry[] | undefined;
 }
 
 export interface LoadedConfig {
@@ -69,7 +72,7 @@ export function loadConfig(input: LoadInput): LoadResult {
   const validated: ValidatedTree =
     document.tree === undefined
       ? { findings: [], file: undefined }
-      : validateTree(overridden.tree, scopeFolders(input));
+      : validateTree(withPools(overridden.tree, input.pools), scopeFolders(input));
   const problems = [
     ...syntaxProblems(document, input.file?.path),
     ...overridden.problems,
@@ -89,6 +92,15 @@ export function loadConfig(input: LoadInput): LoadResult {
       ...findKeysOfOtherMode(overridden.tree, validated.file.mode),
     ],
   };
+}
+
+/** A value of the file that is not a list is refused as it is. */
+function withPools(
+  tree: Readonly<Record<string, unknown>>,
+  more: readonly PoolEntry[] = [],
+): Readonly<Record<string, unknown>> {
+  const { pools = [] } = tree;
+  return Array.isArray(pools) && more.length > 0 ? { ...tree, pools: [...pools, ...more] } : tree;
 }
 
 interface ValidatedTree {

@@ -36,7 +36,12 @@ export const clusterSchema = section({
   ),
   namespace: key(
     namespace().prefault('pvescaler'),
-    'Namespace of the Lease and Events of pvescaler, and default namespace of Secret references.',
+    'Namespace of the Lease, the Events and the ProxmoxPool objects of pvescaler, and default namespace of Secret references.',
+  ),
+  poolObjects: key(
+    z.boolean().optional(),
+    'Read pools from ProxmoxPool objects in `namespace`, too. Needs the CustomResourceDefinition in `deploy/crds/`.',
+    { defaultText: '`true` with `state.kubernetes`, otherwise `false`' },
   ),
 });
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { CORDONED_BY_DRAIN, DRAIN_TAINT } from '../../model/drain.ts';
+import { NO_RESOURCES } from '../../model/resources.ts';
 import { TimedOut, Unauthorized } from '../../ports/errors.ts';
 import {
   aDrainTestFleet,
@@ -27,6 +28,20 @@ const MINUTE_MS = 60_000;
 const DAEMON_SET = { kind: 'DaemonSet', name: 'logs', uid: 'uid-of-logs' };
 
 describe('a drain', () => {
+  it('evicts the largest pods first, by CPU or memory, so that the others fill the gaps', async () => {
+    const testFleet = await aDrainTestFleet();
+    const gib = 2 ** 30;
+    const requests = (cpuMilli: number, memoryBytes: number) => ({
+      requests: { ...NO_RESOURCES, cpuMilli, memoryBytes },
+    });
+    testFleet.putPod({ name: 'a-small', ...requests(100, gib / 10) });
+    testFleet.putPod({ name: 'b-cpu', ...requests(900, gib / 10) });
+    testFleet.putPod({ name: 'c-memory', ...requests(100, 3 * gib) });
+    await requestDrain(testFleet);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(evictions(testFleet)).toEqual(['c-memory', 'b-cpu', 'a-small']);
+  });
+
   it('taints, cordons, evicts, and then deletes the VM and the Node, in this order', async () => {
     const testFleet = await aDrainTestFleet();
     const { cluster, hypervisor, nodeName } = testFleet;

@@ -24,7 +24,13 @@ import {
   type ReconcileResult,
   requeue,
 } from '../context/machine-reconcile.ts';
-import { claimsOfStaying, evictPods, isKubeletDead, mustLeave } from '../nodes/drain-pods.ts';
+import {
+  claimsOfStaying,
+  evictPods,
+  inEvictionOrder,
+  isKubeletDead,
+  mustLeave,
+} from '../nodes/drain-pods.ts';
 import { drainTaintOf } from '../nodes/drain-taint.ts';
 import { findOwnNode } from '../nodes/find-node.ts';
 import { recordGuestAddresses } from './guest-addresses.ts';
@@ -131,7 +137,7 @@ async function evict(step: DrainStep): Promise<ReconcileResult> {
     const refusal = await check(step, pods);
     if (refusal !== undefined) return decideUndo(step, 'changed', refusal);
   }
-  const left = await evictPods(context, cluster, leaving);
+  const left = await evictPods(context, cluster, inEvictionOrder(leaving, node));
   const isDead = isKubeletDead(node, context.now);
   const waiting = isDead ? left.filter((blocker) => !isTerminatingPod(blocker)) : left;
   if (waiting.length > 0) return waitFor(step, 'evicting', waiting);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods of a Node that is being drained: which of them must leave, and one round of evictions.
 import { type DrainBlocker, terminatingPod } from '../../model/drain.ts';
-import { isDaemonSetPod, type Pod, podKey } from '../../model/pod.ts';
+import { isDaemonSetPod, type Pod, podKey, sortForEviction } from '../../model/pod.ts';
+import { NO_RESOURCES, parseResources } from '../../model/resources.ts';
 import type { ClaimRef, Cluster, ClusterNode } from '../../ports/cluster.ts';
 import { type PvescalerError, TimedOut, Unreachable } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
@@ -27,6 +28,14 @@ export function claimsOfStaying(pods: readonly Pod[]): readonly ClaimRef[] {
         volume.kind === 'disk' ? [] : [{ namespace, name: volume.claimName }],
       ),
     );
+}
+
+export function inEvictionOrder(
+  pods: readonly Pod[],
+  { allocatable }: Pick<ClusterNode, 'allocatable'>,
+): readonly Pod[] {
+  const parsed = parseResources(allocatable);
+  return sortForEviction(pods, parsed.ok ? parsed.value : NO_RESOURCES, (pod) => pod);
 }
 
 /** Evicts the pods that are not terminating yet. Returns those that are still there, with the reason. */

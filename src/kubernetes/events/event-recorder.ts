@@ -143,7 +143,7 @@ export class EventRecorder {
       type,
       note: message.slice(0, MAX_NOTE_LENGTH),
       regarding: {
-        apiVersion: 'v1',
+        apiVersion: kind === 'ProxmoxPool' ? 'pvescaler.dev/v1alpha1' : 'v1',
         kind,
         name: regarding.name,
         ...(regarding.namespace !== undefined && { namespace: regarding.namespace }),

@@ -45,6 +45,12 @@ const DEFERRED_MS = 30_000;
 /** Without an error, a watch that is current may be silent for longer. */
 const MAX_FAILING_MS = 20_000;
 
+/**
+ * How long a request that another process has deleted stays visible. The machines that it names were written before, but
+ * watches of different kinds are not ordered: without the request, a pool would seem smaller until they arrive.
+ */
+const HELD_REQUEST_MS = 5_000;
+
 export interface KubernetesStoreOptions {
   /** Adds the credentials itself; closed with this store. */
   readonly transport: Transport;
@@ -189,6 +195,7 @@ export class KubernetesStore implements Store {
       namespace,
       records,
       reflector: () => reflector,
+      onHeld: kind.isOver && ((name) => this.#releaseLater(copy, name)),
     });
     const reflector: Reflector<ServerObject> = new Reflector<ServerObject>({
       api,
@@ -235,6 +242,14 @@ export class KubernetesStore implements Store {
     if (isCurrent) return;
     const message = `${lease.holder} no longer holds lease ${lease.name}`;
     throw new LostLeadership('LEASE_LOST', message);
+  }
+
+  #releaseLater(copy: ObjectCopy, name: string): void {
+    const { signal } = this.#closing;
+    this.#options.clock.sleep(HELD_REQUEST_MS, { signal }).then(
+      () => copy.release(name),
+      () => undefined,
+    );
   }
 
   async #flush(fence?: Lease): Promise<void> {

@@ -63,6 +63,8 @@ interface ObjectCopyOptions {
   readonly namespace: string;
   readonly records: RecordCopy;
   readonly reflector: () => Reflector<ServerObject>;
+  /** Called when the watch has delivered a deletion: the records stay visible until `release`. Absent: they do not. */
+  readonly onHeld?: ((name: string) => void) | undefined;
 }
 
 export class ObjectCopy {
@@ -122,6 +124,12 @@ export class ObjectCopy {
     for (const [name, { key }] of this.#remembered) this.remember(name, key, {});
   }
 
+  /** Ends what `onHeld` has begun. */
+  release(name: string): void {
+    const held = this.#remembered.get(name);
+    if (held !== undefined) this.remember(name, held.key, {});
+  }
+
   /** The object does not exist any more. */
   confirmAbsent(name: string): void {
     const known = this.#objects.get(name);
@@ -170,7 +178,18 @@ export class ObjectCopy {
       if (seen < own.version || isStillListed) return this.#apply(name, own.object);
       this.#own.delete(name);
     }
+    if (reflected === undefined && this.#hold(name)) return;
     this.#apply(name, reflected);
+  }
+
+  #hold(name: string): boolean {
+    const object = this.#objects.get(name);
+    const { onHeld } = this.#options;
+    if (object === undefined || onHeld === undefined) return false;
+    this.#objects.delete(name);
+    this.#remembered.set(name, object);
+    onHeld(name);
+    return true;
   }
 
   #apply(name: string, next: ServerObject | undefined): void {

@@ -5,7 +5,8 @@
 import { coversPod } from '../../model/disruption-budget.ts';
 import type { MachineId } from '../../model/machine.ts';
 import type { Node } from '../../model/node.ts';
-import { type Pod, podKey } from '../../model/pod.ts';
+import { type Pod, podKey, sortForEviction } from '../../model/pod.ts';
+import { NO_RESOURCES } from '../../model/resources.ts';
 import { checkFit, Snapshot, withoutPod, withPod } from '../../scheduling/index.ts';
 import { decide } from '../decide.ts';
 import { effectiveLimits } from '../effective-limits.ts';
@@ -58,6 +59,10 @@ export class ModelCluster {
 
   get machines(): number {
     return this.#machines.length;
+  }
+
+  get pods(): readonly Pod[] {
+    return this.#pods;
   }
 
   get pending(): readonly Pod[] {
@@ -286,16 +291,14 @@ export class ModelCluster {
   }
 
   #drain({ node, machine }: DrainStep): void {
-    this.#pods = this.#pods.map((pod) => {
-      if (pod.nodeName !== node) return pod;
+    const allocatable = this.#nodes().get(node)?.allocatable ?? NO_RESOURCES;
+    const evicted = this.#pods.filter(({ nodeName }) => nodeName === node);
+    const created = sortForEviction(evicted, allocatable, (pod) => pod).map((pod) => {
       this.#lastPod += 1;
-      return {
-        ...pod,
-        nodeName: '',
-        uid: `${pod.uid.split('#')[0]}#${this.#lastPod}`,
-        createdAt: this.now,
-      };
+      const uid = `${pod.uid.split('#')[0]}#${this.#lastPod}`;
+      return { ...pod, nodeName: '', uid, createdAt: this.now };
     });
+    this.#pods = [...this.#pods.filter(({ nodeName }) => nodeName !== node), ...created];
     this.#machines = this.#machines.filter(({ id }) => id !== machine);
   }
 }

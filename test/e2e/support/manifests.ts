@@ -16,9 +16,11 @@ const PLURALS: Readonly<Record<string, string>> = {
   ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
 };
 
-export async function applyManifests(plane: ControlPlane): Promise<void> {
-  for (const file of ['rbac.yaml', 'admission-policy.yaml'])
-    await applyFile(plane, `deploy/manifests/${file}`);
+export async function applyManifests(
+  plane: ControlPlane,
+  files = ['manifests/rbac.yaml', 'manifests/admission-policy.yaml'],
+): Promise<void> {
+  for (const file of files) await applyFile(plane, `deploy/${file}`);
 }
 
 /** The kinds and the rights for records in the cluster; resolves when the API server serves the kinds. */

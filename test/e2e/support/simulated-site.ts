@@ -54,6 +54,8 @@ export interface SiteOptions {
   readonly simulator?: Pick<SimOptions, 'speed' | 'createGuest'>;
   /** `intervals.scan` of the config; absent = the default. */
   readonly scan?: string;
+  /** `cluster.poolObjects` of the config. */
+  readonly poolObjects?: boolean;
   /** YAML lines added to the config. */
   readonly config?: string;
   /** Mode externalgrpc: each replica has a port of its own, without TLS. */
@@ -308,12 +310,12 @@ class RunningSite implements SimulatedSite {
     const { url, fingerprint } = this.#options.proxmox ?? (await this.#endpoint(name));
     const path = join(this.folder, `${name}.yaml`);
     const { plane, kubeconfig = plane.kubeconfig, maxMachines = 10 } = this.#options;
-    const { scan, config = '' } = this.#options;
+    const { scan, config = '', poolObjects = false } = this.#options;
     writeFileSync(
       path,
       `apiVersion: pvescaler.dev/v1alpha1
 mode: ${this.#options.mode ?? 'standalone'}
-cluster: { name: test, kubeconfig: ${kubeconfig} }
+cluster: { name: test, kubeconfig: ${kubeconfig}${poolObjects ? ', poolObjects: true' : ''} }
 state: ${this.#stateOf(storeOf)}
 ${this.#grpcOf(grpcPort)}
 http: { health: "127.0.0.1:${healthPort}" }
