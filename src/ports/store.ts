@@ -138,6 +138,8 @@ export interface Store {
    * decides anything; opening a store includes it.
    */
   synchronize(options?: ReadOptions): Promise<void>;
+  /** Sends the deferred writes of this lease; a driver calls it while it still leads. Absent: none is ever deferred. */
+  flush?(lease: Lease): Promise<void>;
   /** Why writes of other processes may be missing for longer than usual; undefined: they are not. Absent: never. */
   staleness?(): string | undefined;
   /**

@@ -233,6 +233,22 @@ describe('deferred writes', () => {
     expect(bench.errors).toMatchObject([{ code: 'LEASE_LOST' }]);
   });
 
+  it('of an earlier term are given up when the next one begins', async () => {
+    const { bench, clock, writes } = setUp();
+    const store = await bench.open();
+    const request = { name: 'l', holder: 'h', durationMs: 5_000 };
+    const fence = await store.leases.acquire(request);
+    const machine = await store.machines.create(ID, aMachine(), { fence });
+    const placed = aMachine({ phase: 'placed' });
+    await store.machines.replace(machine, placed, { fence, ...DEFERRABLE });
+    await clock.advance(6_000);
+    await store.leases.acquire(request);
+    await store.synchronize();
+    expect((await store.machines.get(ID))?.value).toEqual(aMachine());
+    await clock.advance(30_000);
+    expect(writes()).toHaveLength(1);
+  });
+
   it('yield to a write of another process', async () => {
     const { bench, clock } = setUp();
     const [one, two] = [await bench.open(), await bench.open()];

@@ -9,6 +9,7 @@ import type { Machine } from '../../src/model/machine.ts';
 import type { Cluster, NodeRef } from '../../src/ports/cluster.ts';
 import { SimulatedCrash } from '../../src/ports/fakes/memory-store.ts';
 import type { Hypervisor, VmRef } from '../../src/ports/hypervisor.ts';
+import type { ConnectionObserver } from './api-connection.ts';
 import type { Installation, SoakProcess } from './installation.ts';
 import { listOwnVms, readOwnMarker, type Vm } from './invariants.ts';
 import { isUnmanagedNode, smbiosUuidOf } from './kubernetes.ts';
@@ -70,6 +71,22 @@ export class CallMonitor {
       },
       after: () => undefined,
     });
+  }
+
+  /** Checks the requests of a process to the API server that has the records. */
+  get connectionObserver(): Omit<ConnectionObserver, 'onWrite'> {
+    return {
+      beforeWrite: () => this.#stallIfDue(),
+      afterLateWrite: () => this.#installation.recordDeletionRequests(),
+      afterWrite: ({ method, url }) => {
+        const isRequest = method === 'POST' && url.includes('/proxmoxmachinerequests');
+        if (isRequest || this.#process === this.#installation.driver) return;
+        const { pathname } = new URL(url);
+        this.#state.reportViolation(
+          `${method} ${pathname} took effect, but its process is no driver`,
+        );
+      },
+    };
   }
 
   #wrap<Port extends object>(

@@ -4,7 +4,8 @@
 import { HUNG_HOST, RESTORE } from './episodes.ts';
 import { CLOCK_JUMPS, CLUSTER_FAULTS, EXTERNAL_CHANGES } from './external-changes.ts';
 import { isPossible, PHASES, ROWS } from './faults.ts';
-import { OUTAGE } from './scenario.ts';
+import { API_FAULTS } from './kubernetes-records.ts';
+import { FAILOVER, OUTAGE } from './scenario.ts';
 
 export type Coverage = Readonly<Record<string, number>>;
 
@@ -12,6 +13,7 @@ const FEATURES: readonly string[] = [
   'two regions',
   'two installations',
   'Kubernetes',
+  'records in Kubernetes',
   'pool from image',
   'pool from template (full clone)',
   'pool from template (linked clone)',
@@ -20,6 +22,8 @@ const FEATURES: readonly string[] = [
   'pool with dhcp addresses',
   ...Object.keys(EXTERNAL_CHANGES),
   ...Object.keys(CLUSTER_FAULTS),
+  ...Object.keys(API_FAULTS),
+  FAILOVER,
   ...CLOCK_JUMPS,
   HUNG_HOST,
   OUTAGE,
@@ -44,7 +48,7 @@ export function listEmptyCells(faults: Coverage, features: Coverage): readonly s
 }
 
 export function formatFeatures(features: Coverage): string {
-  return FEATURES.map((name) => `${name.padEnd(36)}${features[name] ?? 0}`).join('\n');
+  return FEATURES.map((name) => `${name.padEnd(40)}${features[name] ?? 0}`).join('\n');
 }
 
 export function formatCoverageTable(coverage: Coverage): string {

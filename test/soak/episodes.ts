@@ -37,6 +37,7 @@ export async function runHungHost(run: Run): Promise<void> {
   cleanUpSite(environment);
   for (const installation of installations) {
     await installation.cluster?.setMode('connected');
+    installation.objects?.clearFaults();
     installation.pausedUntil = 0;
     run.startProcess(installation);
   }
@@ -91,8 +92,8 @@ export async function runRestore(run: Run): Promise<void> {
   if (candidates.length === 0) return;
   const { installation, region, vm, marker } = pick(environment.random, candidates);
   // After the loss of a database the machine is known only after its adoption.
-  if ((await installation.store.machines.get(marker.machine)) === undefined) return;
-  await environment.requestDeletion(installation, marker.machine);
+  if ((await findMachine(installation, marker.machine)) === undefined) return;
+  if (!(await environment.requestDeletion(installation, marker.machine))) return;
   const isThere = () =>
     environment
       .region(region)
@@ -102,7 +103,7 @@ export async function runRestore(run: Run): Promise<void> {
   while (isThere() && environment.now < until && !run.hasFailed)
     await run.runUntil(environment.now + MINUTE_MS);
   await run.runUntil(environment.now + environment.random.integer(10 * MINUTE_MS));
-  const phase = (await installation.store.machines.get(marker.machine))?.value.phase;
+  const phase = (await findMachine(installation, marker.machine))?.phase;
   // While the deletion goes on, the restored VM is the one to delete; after a rollback the machine may have a new VM.
   if (isThere() || run.hasFailed || phase !== 'gone') return;
   environment.log(`external change: ${RESTORE}, VM ${region}/${vm.id}`);
@@ -110,4 +111,8 @@ export async function runRestore(run: Run): Promise<void> {
   installation.deletionRequested.delete(marker.machine);
   installation.restored.add(marker.machine);
   createVm(environment, { region, id: vm.id, config: vm.config });
+}
+
+async function findMachine(installation: Installation, id: string): Promise<Machine | undefined> {
+  return (await installation.machines()).find((machine) => machine.id === id);
 }

@@ -6,6 +6,7 @@ import { pick } from './faults.ts';
 import type { Installation } from './installation.ts';
 import { listOwnVms, type OwnVm, snapshotVm, type Vm } from './invariants.ts';
 import type { ClusterMode } from './kubernetes.ts';
+import { API_FAULTS } from './kubernetes-records.ts';
 import type { SoakEnvironment } from './soak-environment.ts';
 import { EDGE, FIRST_TEMPLATE_ID, hostsOf, LAB, LOST_AFTER_MS, VM_IDS } from './soak-settings.ts';
 
@@ -134,6 +135,17 @@ export async function applyClusterFault(environment: SoakEnvironment): Promise<v
   environment.log(`${name}: ${fault} for ${Math.round(forMs / 1_000)} s`);
   environment.countFeature(fault);
   await cluster.setMode(CLUSTER_FAULTS[fault] ?? 'connected', forMs);
+}
+
+/** A fault of the API server that has the records. */
+export function applyApiFault(environment: SoakEnvironment): void {
+  const { random } = environment;
+  const { objects, name } = pick(random, environment.installations);
+  if (objects === undefined) return;
+  const [fault, apply] = pick(random, Object.entries(API_FAULTS));
+  environment.log(`${name}: ${fault}`);
+  environment.countFeature(fault);
+  apply(objects, random);
 }
 
 export const CLOCK_JUMPS = ['wall clock set forward', 'wall clock set back'];
@@ -288,10 +300,9 @@ async function confirmLost(
   const present = new Set<string>(
     listOwnVms(environment, installation).map(({ marker }) => marker.machine),
   );
-  const { fleet } = environment.startProcess(installation);
-  const { pools } = await environment.advanceUntilSettled(fleet.status());
-  for (const id of pools.flatMap(({ lost }) => lost?.machines ?? [])) {
-    const isKnown = (await installation.store.machines.get(id)) !== undefined;
-    if (isKnown && !present.has(id)) await environment.requestDeletion(installation, id);
+  const status = await environment.ask(installation, (fleet) => fleet.status());
+  const known = new Set((await installation.machines()).map(({ id }) => id));
+  for (const id of (status?.pools ?? []).flatMap(({ lost }) => lost?.machines ?? [])) {
+    if (known.has(id) && !present.has(id)) await environment.requestDeletion(installation, id);
   }
 }

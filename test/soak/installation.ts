@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pvescaler installation of a seed: its settings, its durable records and their backups, its Kubernetes cluster, and
 // what the soak knows about its machines.
-import type { Fleet, FleetSettings } from '../../src/fleet/index.ts';
+import type { DriverRegistry, Fleet, FleetSettings } from '../../src/fleet/index.ts';
+import type { Lease } from '../../src/model/lease.ts';
 import type { Machine } from '../../src/model/machine.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import type { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
+import type { CollectionName, RecordKinds } from '../../src/ports/record-validators.ts';
+import type { Collection } from '../../src/ports/store.ts';
 import type { SoakCluster } from './kubernetes.ts';
+import type { KubernetesRecords, ProcessStore } from './kubernetes-records.ts';
 import type { InstallationDescription } from './soak-settings.ts';
 
 const MAX_BACKUPS = 6;
@@ -24,9 +28,24 @@ export interface SoakProcess {
   leaseUntil: number;
   /** Every further call fails: its database was replaced. */
   isKilled: boolean;
+  /** Its connection to the records; undefined: they are in the installation's database. */
+  readonly records: ProcessStore | undefined;
+  readonly registry: DriverRegistry | undefined;
+  /** The last lease of a pass. */
+  lease?: Lease;
+  /** Rejects when its store cannot be opened. */
+  readonly opened: Promise<void>;
+  /** What it has deferred is lost. */
+  readonly kill: () => void;
 }
 
 export type CrashKind = 'crash' | 'database-lost' | 'database-rolled-back';
+
+interface InstallationParts {
+  readonly clock: VirtualClock;
+  readonly cluster: SoakCluster | undefined;
+  readonly objects: KubernetesRecords | undefined;
+}
 
 export class Installation {
   readonly name: string;
@@ -34,12 +53,17 @@ export class Installation {
   readonly settings: FleetSettings;
   /** Undefined: machines join no cluster. */
   readonly cluster: SoakCluster | undefined;
+  /** Undefined: the records are in `store`. */
+  readonly objects: KubernetesRecords | undefined;
+  /** Has the leases, the journal, and the records unless they are objects. */
   store: MemoryStore;
   readonly processes = new Set<SoakProcess>();
   /** The process that last acquired or renewed the lease. */
   driver: SoakProcess | undefined;
   /** The process that runs the next pass. */
   process: SoakProcess | undefined;
+  /** Another replica, which takes over in a failover. */
+  standby: SoakProcess | undefined;
   /** No process runs until then. */
   pausedUntil = 0;
   /** What happens when the process crashes; undefined while it is not meant to crash. */
@@ -60,12 +84,13 @@ export class Installation {
 
   constructor(
     { name, cluster: id, settings }: InstallationDescription,
-    { clock, cluster }: { readonly clock: VirtualClock; readonly cluster: SoakCluster | undefined },
+    { clock, cluster, objects }: InstallationParts,
   ) {
     this.name = name;
     this.id = id;
     this.settings = settings;
     this.cluster = cluster;
+    this.objects = objects;
     this.#clock = clock;
     this.store = new MemoryStore({ clock });
   }
@@ -78,35 +103,56 @@ export class Installation {
     return this.settings.pools[pool]?.limits.max ?? 0;
   }
 
-  async machines(): Promise<readonly Machine[]> {
-    return (await this.store.machines.list()).map(({ value }) => value);
+  /** The durable records. */
+  async list<N extends CollectionName>(collection: N): Promise<readonly RecordKinds[N][]> {
+    if (this.objects !== undefined) return this.objects.list(collection);
+    const records: { readonly [K in CollectionName]: Collection<RecordKinds[K]> } = this.store;
+    return (await records[collection].list()).map(({ value }) => value);
+  }
+
+  machines(): Promise<readonly Machine[]> {
+    return this.list('machines');
   }
 
   backUp(): void {
+    if (this.objects !== undefined) return this.objects.backUp();
     this.#backups = [...this.#backups, this.store.copy()].slice(-MAX_BACKUPS);
   }
 
   loseDatabase(): void {
     this.hasReplacedDatabase = true;
-    this.store = new MemoryStore({ clock: this.#clock });
+    if (this.objects === undefined) this.store = new MemoryStore({ clock: this.#clock });
+    this.objects?.lose();
     this.#backups = [];
     this.ended.clear();
   }
 
   /** Restores a backup; false when there is none. Deletions that were requested when it was made are requested again. */
   async rollBack(pick: (count: number) => number): Promise<boolean> {
-    const backup = this.#backups[pick(this.#backups.length)];
-    if (backup === undefined) return false;
-    this.store = backup.copy();
+    if (!this.#restore(pick)) return false;
     this.hasReplacedDatabase = true;
     this.ended.clear();
-    for (const { value } of await this.store.intents.list()) {
-      if (value.kind === 'delete') for (const id of value.machines) this.deletionRequested.add(id);
-    }
+    await this.recordDeletionRequests();
     for (const { id, phase } of await this.machines()) {
       if (phase === 'deleting') this.deletionRequested.add(id);
     }
     return true;
+  }
+
+  #restore(pick: (count: number) => number): boolean {
+    if (this.objects !== undefined) return this.objects.rollBack(pick);
+    const backup = this.#backups[pick(this.#backups.length)];
+    if (backup === undefined) return false;
+    this.store = backup.copy();
+    return true;
+  }
+
+  /** Every durable request for a deletion counts, also one whose answer was lost. */
+  async recordDeletionRequests(): Promise<void> {
+    for (const intent of await this.list('intents')) {
+      if (intent.kind === 'delete')
+        for (const id of intent.machines) this.deletionRequested.add(id);
+    }
   }
 
   /** Whether a stated policy allows deleting the ready machine without a request. */

@@ -4,6 +4,7 @@
 import type { Machine } from '../../src/model/machine.ts';
 import { type Marker, readMarker } from '../../src/model/marker.ts';
 import type { ClusterNode } from '../../src/ports/cluster.ts';
+import type { Store } from '../../src/ports/store.ts';
 import type { Inspection } from '../../src/sim/proxmox/index.ts';
 import type { Installation } from './installation.ts';
 import type { SoakState } from './soak-state.ts';
@@ -42,6 +43,24 @@ export function listOwnVms(
       return isOwn ? [{ region, vm, marker }] : [];
     }),
   );
+}
+
+const COLLECTIONS = ['intents', 'machines', 'addresses', 'drains', 'pools'] as const;
+
+/** A process that has synchronized its copy sees exactly what is durable. */
+export async function checkCopy(
+  state: SoakState,
+  installation: Installation,
+  copy: Store,
+): Promise<void> {
+  for (const name of COLLECTIONS) {
+    const seen = (await copy[name].list()).map(({ value }) => JSON.stringify(value)).sort();
+    const durable = (await installation.list(name)).map((value) => JSON.stringify(value)).sort();
+    if (seen.join() !== durable.join())
+      state.reportViolation(
+        `${describe(installation)}: the new driver sees other ${name} than are stored: ${seen.join()} instead of ${durable.join()}`,
+      );
+  }
 }
 
 export async function checkInvariants(state: SoakState): Promise<readonly Machine[]> {
@@ -212,10 +231,10 @@ async function checkReleasedAddresses(
   installation: Installation,
   ready: readonly Machine[],
 ): Promise<void> {
-  const leases = await installation.store.addresses.list();
+  const leases = await installation.list('addresses');
   // A VM that was taken over keeps its address.
   const held = leases.filter(
-    ({ value }) => value.releasedAt === undefined && !installation.takenOver.has(value.machine),
+    ({ releasedAt, machine }) => releasedAt === undefined && !installation.takenOver.has(machine),
   );
   const expected = ready.flatMap(({ placement }) => placement?.addresses ?? []);
   // A machine that was adopted beside an older record of its address has no lease of its own.

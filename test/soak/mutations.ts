@@ -10,6 +10,8 @@ import type { Cluster } from '../../src/ports/cluster.ts';
 import { NotFound, PvescalerError } from '../../src/ports/errors.ts';
 import type { Hypervisor, VmConfig } from '../../src/ports/hypervisor.ts';
 import type { Collection, Store, Versioned } from '../../src/ports/store.ts';
+import type { Transport } from '../../src/ports/transport.ts';
+import { override } from './override.ts';
 
 /** Whose port is replaced. */
 interface PortOwner {
@@ -22,23 +24,14 @@ interface PortOwner {
 
 export interface Mutation {
   readonly store?: (store: Store) => Store;
+  /** Requests to the API server that has the records. */
+  readonly transport?: (transport: Transport) => Transport;
   readonly hypervisor?: (hypervisor: Hypervisor, owner: PortOwner) => Hypervisor;
   readonly cluster?: (cluster: Cluster) => Cluster;
   readonly settings?: (settings: FleetSettings) => FleetSettings;
   readonly lease?: (lease: Lease) => Lease;
   /** Earlier seeds are known not to detect it. */
   readonly firstSeed?: number;
-}
-
-/** A proxy that replaces some members; all others keep their own `this`. */
-function override<T extends object>(original: T, changes: Partial<T>): T {
-  return new Proxy(original, {
-    get: (target, name) => {
-      if (name in changes) return Reflect.get(changes, name) as unknown;
-      const member: unknown = Reflect.get(target, name, target);
-      return typeof member === 'function' ? (member.bind(target) as unknown) : member;
-    },
-  });
 }
 
 /** `creating` becomes durable only with the write after the call. */
@@ -230,6 +223,33 @@ function keepAddresses(store: Store): Store {
   return override(store, { addresses: kept });
 }
 
+/** A write to an object does not depend on its version. */
+function dropResourceVersions(transport: Transport): Transport {
+  return override(transport, {
+    request: (request) => {
+      const { body } = request;
+      if (request.method === 'GET' || typeof body !== 'string') return transport.request(request);
+      const free = body.replace(/"resourceVersion":"\d+",?/, '').replace(/,}/, '}');
+      return transport.request({ ...request, body: free });
+    },
+  });
+}
+
+/** A new driver decides by its copy, however old it is. */
+function skipSynchronize(store: Store): Store {
+  return override(store, { synchronize: () => Promise.resolve() });
+}
+
+/** Every change of a machine is deferred. */
+function deferEverything(store: Store): Store {
+  const { machines } = store;
+  const deferred = override(machines, {
+    replace: (seen, value, options) =>
+      machines.replace(seen, value, { ...options, isDeferrable: true }),
+  });
+  return override(store, { machines: deferred });
+}
+
 export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   'the record is written after the call': { store: writeIntentAfterCall },
   'ownership is not checked': { hypervisor: acceptAnyMarker },
@@ -261,6 +281,9 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       guards: { maxTotalUnreadyPercentage: 100, okTotalUnreadyCount: 100 },
     }),
   },
+  'objects are written without their version': { transport: dropResourceVersions, firstSeed: 5 },
+  'a new driver does not synchronize': { store: skipSynchronize, firstSeed: 5 },
+  'every change of a machine is deferred': { store: deferEverything, firstSeed: 5 },
   'a missing Node counts as lost at once': {
     firstSeed: 10,
     settings: (settings) => ({ ...settings, nodeLostAfterMs: 0 }),

@@ -6,6 +6,7 @@ import type { CrashPoint } from '../../src/fleet/testing/crashing-process.ts';
 import type { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { runHungHost, runRestore } from './episodes.ts';
 import {
+  applyApiFault,
   applyClusterFault,
   applyExternalChange,
   cleanUpSite,
@@ -14,10 +15,10 @@ import {
   repairSite,
 } from './external-changes.ts';
 import { PHASES, pick, pickFault } from './faults.ts';
-import type { CrashKind, Installation } from './installation.ts';
+import type { CrashKind, Installation, SoakProcess } from './installation.ts';
 import { checkConverged } from './invariants.ts';
 import type { Mutation } from './mutations.ts';
-import { SoakEnvironment } from './soak-environment.ts';
+import { LEASE_MS, SoakEnvironment } from './soak-environment.ts';
 import { BUSY_MS, type SeedFeatures } from './soak-settings.ts';
 
 const SECOND_MS = 1_000;
@@ -29,6 +30,7 @@ const DRIVE_MS = 5 * MINUTE_MS;
 const STALL_MS = 6 * MINUTE_MS;
 const JUMP_EVERY_STEPS = 60;
 export const OUTAGE = 'no process for a while';
+export const FAILOVER = 'failover to another replica';
 
 const EVENTS_PER_DAY = {
   scale: 40,
@@ -37,6 +39,8 @@ const EVENTS_PER_DAY = {
   stall: 2,
   'external-change': 8,
   'cluster-fault': 3,
+  'api-fault': 16,
+  failover: 6,
   'clock-jump': 2,
   'hung-host': 1,
   outage: 1,
@@ -52,9 +56,17 @@ interface PlannedEvent {
 }
 
 const FAULT_BURST_FACTOR = 4;
-const DISRUPTIONS: readonly EventKind[] = ['fault', 'crash', 'stall', 'external-change'];
+const DISRUPTIONS: readonly EventKind[] = [
+  'fault',
+  'api-fault',
+  'crash',
+  'stall',
+  'external-change',
+];
 const OPTIONAL_EVENTS: Partial<Record<EventKind, keyof SeedFeatures>> = {
   'cluster-fault': 'kubernetes',
+  'api-fault': 'recordsInKubernetes',
+  failover: 'recordsInKubernetes',
   'clock-jump': 'clockJumps',
   'hung-host': 'hungHost',
 };
@@ -143,10 +155,12 @@ export class SeedRun {
 
   #countPermanentFeatures(): void {
     const { environment } = this;
-    const { edge, kubernetes, secondInstallation, faultBurst } = environment.features;
+    const { edge, kubernetes, recordsInKubernetes, secondInstallation, faultBurst } =
+      environment.features;
     for (const [name, isThere] of Object.entries({
       'two regions': edge,
       Kubernetes: kubernetes,
+      'records in Kubernetes': recordsInKubernetes,
       'two installations': secondInstallation,
       'fault burst': faultBurst,
     })) {
@@ -223,7 +237,7 @@ export class SeedRun {
 
   startProcess(installation: Installation): void {
     installation.nextCrash = undefined;
-    installation.process = this.environment.startProcess(installation);
+    this.#replaceProcess(installation, this.environment.startProcess(installation));
   }
 
   async #apply(kind: EventKind): Promise<void> {
@@ -236,6 +250,8 @@ export class SeedRun {
       stall: () => this.#stallProcess(installation),
       'external-change': () => applyExternalChange(environment),
       'cluster-fault': () => applyClusterFault(environment),
+      'api-fault': () => applyApiFault(environment),
+      failover: () => this.#failOver(installation),
       'clock-jump': () => jumpWallClock(environment),
       'hung-host': () => runHungHost(this),
       outage: () => this.#beginOutage(installation),
@@ -287,7 +303,12 @@ export class SeedRun {
     const crashPoint: CrashPoint = { kind, number: 1 + random.integer(kind === 'write' ? 25 : 8) };
     const kinds: readonly CrashKind[] = ['crash', 'database-lost', 'database-rolled-back'];
     installation.nextCrash = pick(random, kinds);
-    installation.process = environment.startProcess(installation, crashPoint);
+    this.#replaceProcess(installation, environment.startProcess(installation, crashPoint));
+  }
+
+  #replaceProcess(installation: Installation, next: SoakProcess): void {
+    this.environment.endProcess(installation, installation.process);
+    installation.process = next;
   }
 
   /** Runs the driver loop of each installation for a while, then stops them: immediately, or after the current pass. */
@@ -301,7 +322,7 @@ export class SeedRun {
     const signals = { signal: stop.signal, finish: finish.signal };
     const driving = environment.active.map(async (one) => {
       const process = (one.process ??= environment.startProcess(one));
-      return [one, await environment.runDriver(process, signals)] as const;
+      return [one, await environment.runDriver(one, process, signals)] as const;
     });
     const until = environment.now + forMs;
     while (environment.now < until && !this.hasFailed) {
@@ -343,14 +364,42 @@ export class SeedRun {
     await this.runUntil(environment.now + (2 + random.integer(20)) * SECOND_MS);
     if (stalled === undefined || installation.process !== stalled || this.hasFailed) return;
     stalled.stall = { callsLeft: 1 + random.integer(5), ms: STALL_MS };
-    void environment.reconcileOnce(installation, stalled).then(
-      () => environment.log('the stalled pass finished'),
-      (error: unknown) => environment.log(`the stalled pass failed: ${String(error)}`),
-    );
+    installation.process = undefined;
+    void environment
+      .reconcileOnce(installation, stalled)
+      .then(
+        () => environment.log('the stalled pass finished'),
+        (error: unknown) => environment.log(`the stalled pass failed: ${String(error)}`),
+      )
+      .then(() => environment.endProcess(installation, stalled));
     if (environment.features.clockJumps) jumpWallClock(environment);
     await clock.advance(30 * SECOND_MS);
     if (installation.nextCrash === undefined) this.startProcess(installation);
     else this.#startCrashingProcess(installation);
+  }
+
+  /** Another replica takes over: the driver has released its lease, or is gone for longer than its lease. */
+  async #failOver(installation: Installation): Promise<void> {
+    const { environment } = this;
+    const { process: former } = installation;
+    if (former?.lease === undefined || installation.nextCrash !== undefined) return;
+    environment.log(`${installation.name}: failover`);
+    environment.countFeature(FAILOVER);
+    const standby = (installation.standby ??= environment.startProcess(installation));
+    await environment.advanceUntilSettled(standby.opened.catch(() => undefined));
+    // What the driver writes now, the standby does not see.
+    if (environment.random.integer(2) === 0) installation.objects?.sim.watches.stall();
+    await this.#scale();
+    await this.runUntil(environment.now + BUSY_MS);
+    if (installation.process !== former || installation.standby !== standby) return;
+    const { records, lease } = former;
+    if (environment.random.integer(2) === 0) await environment.clock.advance(LEASE_MS + SECOND_MS);
+    else
+      await environment.advanceUntilSettled(
+        (records?.leases.release(lease) ?? Promise.resolve()).catch(() => undefined),
+      );
+    installation.process = standby;
+    installation.standby = former;
   }
 
   /** Without further faults each pool must reach exactly the requested size. */
@@ -379,6 +428,7 @@ export class SeedRun {
 
   #clearFaults(): void {
     for (const { sim } of this.environment.regions.values()) sim.faults.clear();
+    for (const { objects } of this.environment.installations) objects?.clearFaults();
   }
 
   async #runUntilIdle(): Promise<void> {

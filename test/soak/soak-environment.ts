@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environment of one seed: simulated regions, the installations with their records and clusters, and the pvescaler
 // processes that start, crash and stop.
-import { createFleet, type Fleet, type PassReport } from '../../src/fleet/index.ts';
-import { CrashingProcess, type CrashPoint } from '../../src/fleet/testing/crashing-process.ts';
+import { createFleet, DriverRegistry, type Fleet, type PassReport } from '../../src/fleet/index.ts';
+import {
+  type CrashableStore,
+  CrashingProcess,
+  type CrashPoint,
+} from '../../src/fleet/testing/crashing-process.ts';
 import { type Lease, RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Machine, MachineId } from '../../src/model/machine.ts';
-import { PvescalerError } from '../../src/ports/errors.ts';
+import { LostLeadership, PvescalerError } from '../../src/ports/errors.ts';
 import { SimulatedCrash } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import type { FaultRule } from '../../src/sim/proxmox/index.ts';
@@ -13,8 +17,9 @@ import { simulatedRegion } from '../proxmox/simulated-region.ts';
 import { CallMonitor, type MonitoredProcess } from './call-monitor.ts';
 import { type FaultTarget, findColumn } from './faults.ts';
 import { Installation, type SoakProcess } from './installation.ts';
-import { checkInvariants, snapshotVm } from './invariants.ts';
+import { checkCopy, checkInvariants, snapshotVm } from './invariants.ts';
 import { SoakCluster } from './kubernetes.ts';
+import { KubernetesRecords, type ProcessStore } from './kubernetes-records.ts';
 import type { Mutation } from './mutations.ts';
 import { observeLeases } from './observe-leases.ts';
 import {
@@ -29,7 +34,8 @@ import {
 } from './soak-settings.ts';
 import { SoakState } from './soak-state.ts';
 
-const LEASE_MS = 120_000;
+export const LEASE_MS = 120_000;
+const LEASE = { name: RECONCILE_LEASE, durationMs: LEASE_MS };
 const REASON = { by: 'soak', reason: 'scaling event of the soak plan' };
 
 /** `signal` stops immediately, `finish` after the current pass. */
@@ -38,6 +44,7 @@ export interface StopSignals {
   readonly finish: AbortSignal;
 }
 
+/** What the soak knows of a process before it runs. */
 interface ProcessParts {
   readonly process: MonitoredProcess;
   readonly holder: string;
@@ -89,7 +96,10 @@ export class SoakEnvironment extends SoakState {
     const cluster = this.features.kubernetes
       ? new SoakCluster({ clock, seed, uid, server, sims })
       : undefined;
-    this.installations.push(new Installation(description, { clock, cluster }));
+    const objects = this.features.recordsInKubernetes
+      ? new KubernetesRecords(clock, seed)
+      : undefined;
+    this.installations.push(new Installation(description, { clock, cluster, objects }));
   }
 
   protectVm(region: string, vmId: number): void {
@@ -104,23 +114,59 @@ export class SoakEnvironment extends SoakState {
     this.#processCount += 1;
     const monitored: MonitoredProcess = { stall: undefined, isKilled: false, leaseUntil: 0 };
     const holder = `process-${this.#processCount}`;
-    const fleet = this.#createFleet(installation, { process: monitored, holder, crashPoint });
-    const process: SoakProcess = Object.assign(monitored, { holder, fleet });
+    const parts = this.#createFleet(installation, { process: monitored, holder, crashPoint });
+    const process: SoakProcess = Object.assign(monitored, { holder, ...parts });
     installation.processes.add(process);
     return process;
   }
 
   /** Stops all processes of the installation, stalled ones too. */
-  killProcesses({ processes }: Installation): void {
-    for (const process of processes) process.isKilled = true;
+  killProcesses(installation: Installation): void {
+    const { processes } = installation;
+    installation.standby = undefined;
+    for (const process of processes) {
+      process.isKilled = true;
+      process.kill();
+    }
     processes.clear();
   }
 
-  #createFleet(installation: Installation, { process, holder, crashPoint }: ProcessParts): Fleet {
-    const { settings, cluster, store, id } = installation;
+  /** The process ends at once; what it has deferred is lost. */
+  endProcess({ processes }: Installation, process: SoakProcess | undefined): void {
+    // A process on a database of its own costs nothing, and it may still be in a call.
+    if (process?.records === undefined) return;
+    process.kill();
+    processes.delete(process);
+  }
+
+  #createFleet(
+    installation: Installation,
+    { process, holder, crashPoint }: ProcessParts,
+  ): Pick<SoakProcess, 'fleet' | 'records' | 'opened' | 'registry' | 'kill'> {
+    const { settings, cluster, id, objects } = installation;
     const mutation = this.#mutation;
     const monitor = new CallMonitor({ state: this, installation, process });
-    const crashing = new CrashingProcess(store, this.region(LAB).hypervisor, crashPoint);
+    const registry = objects && new DriverRegistry(this.clock);
+    let records: ProcessStore | undefined;
+    const crashing = new CrashingProcess<CrashableStore>(
+      objects === undefined || registry === undefined
+        ? installation.store
+        : {
+            reopen: ({ onWrite }) => {
+              records = objects.open({
+                local: installation.store,
+                fence: registry,
+                seed: this.seed * 1_000 + this.#processCount,
+                observer: { ...monitor.connectionObserver, onWrite },
+                wrap: (transport) => mutation.transport?.(transport) ?? transport,
+                onError: (error) => this.log(`${holder}: background error: ${String(error)}`),
+              });
+              return records;
+            },
+          },
+      this.region(LAB).hypervisor,
+      crashPoint,
+    );
     const regions = new Map(
       Object.keys(settings.regions).map((name) => {
         const monitored = monitor.wrapHypervisor(name, this.region(name).hypervisor);
@@ -134,14 +180,22 @@ export class SoakEnvironment extends SoakState {
     const joined = cluster && crashing.wrap(monitor.wrapCluster(cluster));
     const onLease = (lease: Lease) => this.#recordLease(installation, process, lease);
     const observed = observeLeases(crashing.store, onLease);
-    return createFleet({
+    const fleet = createFleet({
       clock: this.clock,
       store: mutation.store?.(observed) ?? observed,
       hypervisors: new Map(hypervisors),
       random: new SeededRandom(this.seed * 1_000 + this.#processCount),
       settings: { ...(mutation.settings?.(settings) ?? settings), holder },
       cluster: joined && (mutation.cluster?.(joined) ?? joined),
+      driverRegistry: registry,
     });
+    const opened = records?.open() ?? Promise.resolve();
+    opened.catch(() => undefined);
+    const kill = () => {
+      crashing.store.crashAfterWrites(0);
+      void crashing.store.close().catch(() => undefined);
+    };
+    return { fleet, records, opened, registry, kill };
   }
 
   #recordLease(installation: Installation, process: MonitoredProcess, lease: Lease): Lease {
@@ -150,44 +204,103 @@ export class SoakEnvironment extends SoakState {
     return this.#mutation.lease?.(lease) ?? lease;
   }
 
-  /** A front end requests the size; it is a process of its own. */
+  /** A front end is a process of its own. Undefined when it failed because its records could not be reached. */
+  async ask<T>(
+    installation: Installation,
+    request: (fleet: Fleet) => Promise<T>,
+  ): Promise<T | undefined> {
+    const process = this.startProcess(installation);
+    try {
+      return await this.advanceUntilSettled(process.opened.then(() => request(process.fleet)));
+    } catch (error) {
+      const isExpected = error instanceof PvescalerError && error.class !== 'Bug';
+      if (process.records === undefined || !isExpected) throw error;
+      this.log(`${installation.name}: request failed: ${String(error)}`);
+      await installation.recordDeletionRequests();
+      return undefined;
+    } finally {
+      this.endProcess(installation, process);
+    }
+  }
+
   async scaleTo(installation: Installation, pool: string, size: number): Promise<void> {
-    const { fleet } = this.startProcess(installation);
     // The choice of machines to delete reads the regions.
-    const { intent, machines } = await this.advanceUntilSettled(fleet.scaleTo(pool, size, REASON));
+    const accepted = await this.ask(installation, (fleet) => fleet.scaleTo(pool, size, REASON));
+    if (accepted === undefined) return;
+    const { intent, machines } = accepted;
     this.log(`${installation.name}: scale ${pool} to ${size}: ${machines.length} affected`);
     if (intent === undefined) return;
-    const kind = (await installation.store.intents.get(intent))?.value.kind;
+    const { kind } = (await installation.list('intents')).find(({ id }) => id === intent) ?? {};
     if (kind === 'delete') for (const id of machines) installation.deletionRequested.add(id);
   }
 
-  async requestDeletion(installation: Installation, machine: MachineId): Promise<void> {
+  /** False when it could not be requested. */
+  async requestDeletion(installation: Installation, machine: MachineId): Promise<boolean> {
     installation.deletionRequested.add(machine);
-    const { fleet } = this.startProcess(installation);
-    await this.advanceUntilSettled(fleet.remove([machine], REASON));
+    const accepted = await this.ask(installation, (fleet) => fleet.remove([machine], REASON));
+    return accepted !== undefined;
   }
 
   async reconcileOnce(installation: Installation, process: SoakProcess): Promise<PassReport> {
-    const lease = await installation.store.leases.acquire({
-      name: RECONCILE_LEASE,
-      holder: process.holder,
-      durationMs: LEASE_MS,
+    const { records, registry } = process;
+    if (records === undefined || registry === undefined) {
+      const { leases } = installation.store;
+      const lease = await leases.acquire({ ...LEASE, holder: process.holder });
+      return process.fleet.reconcileOnce(this.#recordLease(installation, process, lease));
+    }
+    const lease = await this.#lead(process, records);
+    const isNewTerm = lease.token !== process.lease?.token;
+    process.lease = lease;
+    const recorded = this.#recordLease(installation, process, lease);
+    registry.begin({
+      mayAct: () => this.now < process.leaseUntil && this.clock.now() < lease.expiresAt,
     });
-    return process.fleet.reconcileOnce(this.#recordLease(installation, process, lease));
+    if (isNewTerm) await this.#synchronize(installation, records);
+    return process.fleet.reconcileOnce(recorded);
+  }
+
+  /** A term lasts as long as the lease can be renewed. */
+  async #lead({ lease, holder }: SoakProcess, { leases }: ProcessStore): Promise<Lease> {
+    const renewed = lease && leases.renew(lease, LEASE.durationMs);
+    try {
+      if (renewed !== undefined) return await renewed;
+    } catch (error) {
+      if (!(error instanceof LostLeadership)) throw error;
+    }
+    return leases.acquire({ ...LEASE, holder });
+  }
+
+  async #synchronize(installation: Installation, records: ProcessStore): Promise<void> {
+    await (this.#mutation.store?.(records) ?? records).synchronize();
+    await checkCopy(this, installation, records);
   }
 
   /** Runs the driver loop until it is stopped or crashes. */
+  // oxlint-disable-next-line max-params -- whose process runs, and until when
   async runDriver(
+    installation: Installation,
     process: SoakProcess,
     { signal, finish }: StopSignals,
   ): Promise<'crashed' | 'stopped'> {
     const onError = (error: Error) => this.log(`error: ${String(error)}`);
     try {
+      await this.#opened(installation, process);
       await process.fleet.runDriver({ signal, finish, events: { onError } });
     } catch (error) {
       if (this.#handlePassError(error) === 'crashed') return 'crashed';
     }
     return 'stopped';
+  }
+
+  /** A process that cannot open its records ends, and another is started. */
+  async #opened(installation: Installation, process: SoakProcess): Promise<void> {
+    try {
+      await process.opened;
+    } catch (error) {
+      this.endProcess(installation, process);
+      if (installation.process === process) installation.process = undefined;
+      throw error;
+    }
   }
 
   /** Installations with a process; the others have an outage. */
@@ -199,7 +312,7 @@ export class SoakEnvironment extends SoakState {
   async runPasses(): Promise<ReadonlyMap<Installation, PassOutcome>> {
     const passes = this.active.map(async (one): Promise<[Installation, PassOutcome]> => {
       const process = (one.process ??= this.startProcess(one));
-      const pass = this.reconcileOnce(one, process);
+      const pass = this.#opened(one, process).then(() => this.reconcileOnce(one, process));
       return [one, await pass.catch((error: unknown) => this.#handlePassError(error))];
     });
     const outcomes = await this.advanceUntilSettled(Promise.all(passes));

@@ -39,6 +39,8 @@ const SOURCES: readonly SourceSettings[] = [
 export interface SeedFeatures {
   readonly edge: boolean;
   readonly kubernetes: boolean;
+  /** The records are objects of an API server. */
+  readonly recordsInKubernetes: boolean;
   readonly secondInstallation: boolean;
   readonly clockJumps: boolean;
   readonly hungHost: boolean;
@@ -50,6 +52,7 @@ export function featuresOf(seed: number): SeedFeatures {
   return {
     edge: seed % 3 !== 0,
     kubernetes: seed % 4 !== 0,
+    recordsInKubernetes: seed % 4 !== 0 && Math.floor(seed / 4) % 3 === 1,
     secondInstallation: seed % 5 < 2,
     clockJumps: seed % 2 === 1,
     hungHost: seed % 7 < 3,

@@ -35,7 +35,7 @@ describe('a soak seed', () => {
 
 describe('the soak', () => {
   it('has mutations', () => {
-    expect(Object.keys(MUTATIONS)).toHaveLength(18);
+    expect(Object.keys(MUTATIONS)).toHaveLength(21);
   });
 
   it.each(Object.entries(MUTATIONS))(

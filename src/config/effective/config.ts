@@ -46,7 +46,7 @@ function build(file: ConfigFile, context: BuildContext) {
       context: file.cluster.context,
       cloudController: file.cluster.cloudController,
       namespace: file.cluster.namespace,
-      poolObjects: file.cluster.poolObjects,
+      poolObjects: file.cluster.poolObjects ?? file.state.kubernetes !== undefined,
     },
     state: {
       path: resolvePath(file.state.path, context.folders),

@@ -39,8 +39,9 @@ export const clusterSchema = section({
     'Namespace of the Lease, the Events and the ProxmoxPool objects of pvescaler, and default namespace of Secret references.',
   ),
   poolObjects: key(
-    z.boolean().prefault(false),
+    z.boolean().optional(),
     'Read pools from ProxmoxPool objects in `namespace`, too. Needs the CustomResourceDefinition in `deploy/crds/`.',
+    { defaultText: '`true` with `state.kubernetes`, otherwise `false`' },
   ),
 });
 

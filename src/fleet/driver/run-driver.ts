@@ -234,6 +234,7 @@ class DriverTerm implements DriverLease {
       events.onLeading?.(true);
       await this.#reconcileUnlessStalled();
     } finally {
+      if (this.mayAct()) await this.#options.store.flush?.(this.#lease);
       this.#options.driverRegistry?.end(this);
       this.#options.forecast.endTerm(this);
       events.onLeading?.(false);

@@ -36,7 +36,9 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
     });
   }
   reconcile.context.state.tokens.delete(reconcile.id);
-  return reconcile.move('starting', { configured: true });
+  // A crash may have lost the record of a seed that the VM already has.
+  const seed = pool.seed !== undefined && { seedVolume: volumeId };
+  return reconcile.move('starting', { configured: true, ...seed });
 }
 
 async function isSpecChanged(

@@ -14,6 +14,7 @@ import {
   RecordCorrected,
 } from '../context/machine-reconcile.ts';
 import { deleteJoinTokens } from './seed.ts';
+import { seedVolumeOf } from './vm-identity.ts';
 
 export interface OwnVm {
   readonly kind: 'ours';
@@ -76,8 +77,11 @@ async function correctRecord(reconcile: MachineReconcile, marker: Marker): Promi
   const phase = markedPhase(machine, marker);
   if (phase === undefined) return;
   const isDeleting = phase === 'deleting';
+  // As for an adopted machine: the older record does not know of its seed, which may exist.
+  const hasSeed = reconcile.pool?.seed !== undefined;
   await context.records.correctPhase(machine.id, phase, {
     configured: true,
+    ...(hasSeed && { seedVolume: seedVolumeOf(reconcile) }),
     deletionReason: isDeleting ? 'it was being deleted when its record was lost' : undefined,
   });
   await reconcile.record({

@@ -4,6 +4,7 @@
 import type { Cluster } from '../../ports/cluster.ts';
 import { type MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store.ts';
 import type { Hypervisor } from '../../ports/hypervisor.ts';
+import type { Store } from '../../ports/store.ts';
 
 /** Calls that change something in Proxmox. */
 export const MUTATING_HYPERVISOR_CALLS = [
@@ -40,17 +41,29 @@ export type CrashPoint =
   | { readonly kind: 'write'; readonly number: number }
   | { readonly kind: 'unseen' | 'seen'; readonly number: number };
 
-export class CrashingProcess {
-  readonly store: MemoryStore;
+/** Like `MemoryStore.crashAfterWrites`. */
+export interface CrashableStore extends Store {
+  /** Reads what is stored; absent: there is nothing to do. */
+  open?(): Promise<void>;
+  crashAfterWrites(n: number): void;
+}
+
+/** Records that a process opens; `onWrite` is called after each durable write. */
+export interface CrashableRecords<S extends CrashableStore> {
+  reopen(options: { readonly onWrite: () => void }): S;
+}
+
+export class CrashingProcess<S extends CrashableStore = MemoryStore> {
+  readonly store: S;
   readonly hypervisor: Hypervisor;
   /** The mutating calls so far. */
   readonly calls: string[] = [];
   readonly #crashPoint: CrashPoint;
   #hasCrashed = false;
 
-  constructor(store: MemoryStore, hypervisor: Hypervisor, crashPoint: CrashPoint) {
+  constructor(records: CrashableRecords<S>, hypervisor: Hypervisor, crashPoint: CrashPoint) {
     this.#crashPoint = crashPoint;
-    this.store = store.reopen({
+    this.store = records.reopen({
       onWrite: () => {
         this.writes += 1;
         if (crashPoint.kind === 'write' && this.writes === crashPoint.number)

@@ -8,8 +8,15 @@ import { AUTOSCALER } from '../../model/intent.ts';
 import { vmProviderId } from '../../model/provider-id.ts';
 import { MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store.ts';
 import { aClusterPod } from '../../ports/fakes/sample-cluster.ts';
+import type { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
+import type { Store } from '../../ports/store.ts';
 import type { CheckDrain } from '../context/options.ts';
-import { CrashingProcess, type CrashPoint } from './crashing-process.ts';
+import {
+  type CrashableRecords,
+  type CrashableStore,
+  CrashingProcess,
+  type CrashPoint,
+} from './crashing-process.ts';
 import { aJoiningTestFleet, type JoiningTestFleet, joiningSettings } from './joining-test-fleet.ts';
 import { REGION } from './settings.ts';
 import { aFleet, existingResources, machinesIn, REASON, untilAtRest } from './test-fleet.ts';
@@ -30,8 +37,44 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: 'undo a drain that timed out', before: 2, expected: 2, drain: 'blocked' },
 ];
 
-async function prepare({ before, expected, drain }: Scenario): Promise<JoiningTestFleet> {
-  const testFleet = aJoiningTestFleet();
+/** Where the records are. */
+export interface CrashBench {
+  /** For the next process. */
+  open(): Promise<Store>;
+  readonly records: CrashableRecords<CrashableStore>;
+  /** The records are lost. */
+  lose(): Promise<Store>;
+}
+
+type OpenBench = (clock: VirtualClock) => CrashBench;
+
+const openMemoryBench: OpenBench = (clock) => {
+  const store = new MemoryStore({ clock });
+  return {
+    open: () => Promise.resolve(store),
+    records: store,
+    lose: () => Promise.resolve(new MemoryStore({ clock })),
+  };
+};
+
+/** A fleet whose records are not in the memory store. */
+interface CrashFleet extends Omit<JoiningTestFleet, 'store'> {
+  readonly store: Store;
+  readonly bench: CrashBench;
+}
+
+async function prepare(scenario: Scenario, openBench: OpenBench): Promise<CrashFleet> {
+  const parts = aJoiningTestFleet();
+  const bench = openBench(parts.clock);
+  const store = await bench.open();
+  const fleet = aFleet({ ...parts, store, settings: joiningSettings(), seed: 1 });
+  return prepareMachines({ ...parts, store, bench, fleet }, scenario);
+}
+
+async function prepareMachines(
+  testFleet: CrashFleet,
+  { before, expected, drain }: Scenario,
+): Promise<CrashFleet> {
   testFleet.guests.behaviour = { withoutProviderId: true };
   if (before > 0) {
     await testFleet.fleet.scaleTo('workers', before, REASON);
@@ -46,7 +89,7 @@ const DRAIN_TIMEOUT_MS = 15_000;
 
 /** Of one machine, whose Node has two pods. */
 async function requestDrain(
-  { store, cluster, fleet }: JoiningTestFleet,
+  { store, cluster, fleet }: CrashFleet,
   how: NonNullable<Scenario['drain']>,
 ): Promise<void> {
   const [machine] = await machinesIn(store);
@@ -63,11 +106,13 @@ async function requestDrain(
 const refuseDrain: CheckDrain = () => Promise.resolve({ ok: false, reason: 'it is needed' });
 
 async function runUntilCrash(
-  testFleet: JoiningTestFleet,
+  testFleet: CrashFleet,
   crashPoint: CrashPoint,
-): Promise<CrashingProcess> {
-  const process = new CrashingProcess(testFleet.store, testFleet.hypervisor, crashPoint);
+): Promise<CrashingProcess<CrashableStore>> {
+  const { records } = testFleet.bench;
+  const process = new CrashingProcess(records, testFleet.hypervisor, crashPoint);
   const { store, hypervisor } = process;
+  await store.open?.();
   const cluster = process.wrap(testFleet.cluster);
   const settings = joiningSettings();
   const parts = { ...testFleet, store, hypervisor, cluster, settings };
@@ -78,7 +123,7 @@ async function runUntilCrash(
   return process;
 }
 
-async function expectExactly(testFleet: JoiningTestFleet, expected: number): Promise<void> {
+async function expectExactly(testFleet: CrashFleet, expected: number): Promise<void> {
   const left = existingResources(testFleet.hypervisor);
   const alive = (await machinesIn(testFleet.store)).filter(({ phase }) => phase === 'ready');
   expect(left.vms).toHaveLength(expected);
@@ -105,12 +150,13 @@ async function expectExactly(testFleet: JoiningTestFleet, expected: number): Pro
   await expectNoSecretKept(testFleet);
 }
 
-async function expectNoSecretKept({ store, cluster }: JoiningTestFleet): Promise<void> {
+async function expectNoSecretKept({ store, cluster }: CrashFleet): Promise<void> {
   const kept = JSON.stringify([await machinesIn(store), await store.journal.read()]);
   for (const { token } of cluster.state.tokens) expect(kept).not.toContain(token.split('.')[1]);
 }
 
-async function expectRecovery(testFleet: JoiningTestFleet, expected: number): Promise<void> {
+async function expectRecovery(crashed: CrashFleet, expected: number): Promise<void> {
+  const testFleet = { ...crashed, store: await crashed.bench.open() };
   const settings = joiningSettings();
   const fleet = aFleet({ ...testFleet, settings, seed: 3, checkDrain: refuseDrain });
   await untilAtRest(fleet, testFleet);
@@ -118,10 +164,10 @@ async function expectRecovery(testFleet: JoiningTestFleet, expected: number): Pr
 }
 
 async function expectRecoveryWithoutDatabase(
-  testFleet: JoiningTestFleet,
+  testFleet: CrashFleet,
   expected: number,
 ): Promise<void> {
-  const fresh = { ...testFleet, store: new MemoryStore({ clock: testFleet.clock }) };
+  const fresh = { ...testFleet, store: await testFleet.bench.lose() };
   const fleet = aFleet({ ...fresh, settings: joiningSettings(), seed: 4 });
   await untilAtRest(fleet, fresh);
   await fleet.scaleTo('workers', expected, REASON);
@@ -137,8 +183,11 @@ async function expectRecoveryWithoutDatabase(
 /** All crash points of a run without a crash, in their order, and the calls of that run. */
 export async function crashPointsOf(
   scenario: Scenario,
+  openBench: OpenBench = openMemoryBench,
 ): Promise<{ readonly crashPoints: readonly CrashPoint[]; readonly calls: readonly string[] }> {
-  const { writes, calls } = await runUntilCrash(await prepare(scenario), { kind: 'never' });
+  const { writes, calls } = await runUntilCrash(await prepare(scenario, openBench), {
+    kind: 'never',
+  });
   const crashPoints: CrashPoint[] = [
     ...Array.from({ length: writes }, (_, at) => ({ kind: 'write', number: at + 1 }) as const),
     ...calls.flatMap((_, at) => [
@@ -153,9 +202,10 @@ export async function crashPointsOf(
 export async function expectRecoveryAfter(
   scenario: Scenario,
   crashPoint: CrashPoint,
+  openBench: OpenBench = openMemoryBench,
 ): Promise<void> {
   for (const expectation of [expectRecovery, expectRecoveryWithoutDatabase]) {
-    const testFleet = await prepare(scenario);
+    const testFleet = await prepare(scenario, openBench);
     await runUntilCrash(testFleet, crashPoint);
     await expectation(testFleet, scenario.expected).catch((cause: unknown) => {
       throw new Error(`after ${JSON.stringify(crashPoint)}, ${expectation.name}`, { cause });

@@ -135,8 +135,15 @@ export class KubernetesStore implements Store {
         }),
       );
       await unlessAborted(Promise.all(lists), signal);
-      for (const { copy } of this.#kinds) copy.forgetRemembered();
+      for (const { copy, writer } of this.#kinds) {
+        copy.forgetRemembered();
+        await writer.revertLost();
+      }
     });
+  }
+
+  flush(lease: Lease): Promise<void> {
+    return this.#calls.run(undefined, () => this.#flush(lease));
   }
 
   staleness(): string | undefined {

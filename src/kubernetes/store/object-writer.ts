@@ -120,7 +120,16 @@ export class ObjectWriter {
     );
   }
 
-  async #flushObject(name: string): Promise<void> {
+  /** Gives up deferred writes whose lease is lost: the next term begins with what is stored. */
+  async revertLost(): Promise<void> {
+    for (const name of this.#options.copy.deferredNames) {
+      await this.#inTurn(name, () => this.#revertIfLost(name)).catch((error: unknown) => {
+        if (!(error instanceof LostLeadership)) throw error;
+      });
+    }
+  }
+
+  async #revertIfLost(name: string): Promise<void> {
     const { copy, assertHeld } = this.#options;
     const fence = copy.deferredFence(name);
     try {
@@ -129,6 +138,12 @@ export class ObjectWriter {
       if (error instanceof LostLeadership) copy.revertDeferred(name);
       throw error;
     }
+  }
+
+  async #flushObject(name: string): Promise<void> {
+    const { copy } = this.#options;
+    await this.#revertIfLost(name);
+    const fence = copy.deferredFence(name);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const object = copy.get(name);
       if (object === undefined || !copy.deferredNames.includes(name)) return;

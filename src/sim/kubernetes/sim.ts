@@ -11,6 +11,7 @@ import { PagedLists } from './http/list.ts';
 import { Watches } from './http/watch.ts';
 import { findPlaces, type PlaceRequest } from './scheduler/scheduler.ts';
 import { maintainDefinitions } from './storage/definition-lifecycle.ts';
+import type { ObjectSnapshot } from './storage/object-store.ts';
 import type { JsonObject, SimObject } from './storage/objects.ts';
 import { ResourceStorage } from './storage/resource-storage.ts';
 import { CONFIG_MAPS } from './storage/resources.ts';
@@ -133,6 +134,18 @@ export class KubernetesSim {
    */
   findPlaces(request: PlaceRequest): readonly string[] {
     return findPlaces(this.#context, request);
+  }
+
+  /** A backup of all objects, like a snapshot of etcd. */
+  snapshot(): ObjectSnapshot {
+    return this.#storage.store.snapshot();
+  }
+
+  /** Restores a backup and restarts the API server: resource versions go back, and every watch breaks. */
+  restore(snapshot: ObjectSnapshot): void {
+    this.#storage.store.restore(snapshot);
+    this.#lists.expireTokens();
+    this.watches.disconnect();
   }
 
   /** Discards the change history: watches and list continuations from earlier versions receive 410. */

@@ -28,6 +28,12 @@ export interface ObjectChange {
   readonly previous?: SimObject;
 }
 
+/** All objects at one resource version. */
+export interface ObjectSnapshot {
+  readonly version: number;
+  readonly objects: ReadonlyMap<Resource, ReadonlyMap<string, SimObject>>;
+}
+
 export interface ObjectAddress {
   readonly resource: Resource;
   /** Empty for cluster-scoped resources. */
@@ -224,6 +230,22 @@ export class ObjectStore {
   compact(): void {
     this.#compactedVersion = this.#version;
     this.#log = [];
+  }
+
+  /** A backup of all objects, like a snapshot of etcd. */
+  snapshot(): ObjectSnapshot {
+    const objects = new Map(Array.from(this.#objects, ([one, all]) => [one, new Map(all)]));
+    return { version: this.#version, objects };
+  }
+
+  /** Restores a backup: resource versions go back too. */
+  restore({ version, objects }: ObjectSnapshot): void {
+    this.#objects.clear();
+    for (const [resource, all] of objects) this.#objects.set(resource, new Map(all));
+    this.#sorted.clear();
+    this.#version = version;
+    for (const resource of this.#lastChanges.keys()) this.#lastChanges.set(resource, version);
+    this.compact();
   }
 
   checkPreconditions(
