@@ -158,7 +158,6 @@ export class SoakEnvironment extends SoakState {
                 fence: registry,
                 seed: this.seed * 1_000 + this.#processCount,
                 observer: { ...monitor.connectionObserver, onWrite },
-                wrap: (transport) => mutation.transport?.(transport) ?? transport,
                 onError: (error) => this.log(`${holder}: background error: ${String(error)}`),
               });
               return records;
