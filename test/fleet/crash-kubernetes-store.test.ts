@@ -41,7 +41,6 @@ function openBench(clock: VirtualClock): CrashBench {
         onWrite,
       },
       onError: () => undefined,
-      wrap: (transport) => transport,
     });
     return last;
   };

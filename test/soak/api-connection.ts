@@ -2,8 +2,6 @@
 import { Cancelled, Unreachable } from '../../src/ports/errors.ts';
 import { SimulatedCrash } from '../../src/ports/fakes/memory-store.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../../src/ports/transport.ts';
-import type { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
-import { SimTransport } from '../kubernetes/sim-transport.ts';
 
 export interface ConnectionObserver {
   /** Before a write is sent; the process may be suspended here. */
@@ -26,12 +24,12 @@ export type RequestFault = 'lost' | 'answer-lost' | 'no-answer' | 'late';
 
 interface ConnectionOptions {
   readonly records: {
-    readonly sim: KubernetesSim;
     readonly mode: ApiMode;
     takeFault(method: string): RequestFault | undefined;
     sendLater(send: () => Promise<void>): void;
   };
   readonly observer: ConnectionObserver;
+  readonly transport: Transport;
 }
 
 /** The connection of one process to the API server. It ends with the process: after a crash nothing is sent. */
@@ -42,7 +40,7 @@ export class ApiConnection implements Transport {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#transport = new SimTransport(options.records.sim);
+    this.#transport = options.transport;
   }
 
   /** See `MemoryStore.crashAfterWrites`. */

@@ -47,6 +47,11 @@ export class CallMonitor {
     this.#process = process;
   }
 
+  /** A new term knows of a task only by what is recorded. */
+  forgetTasks(): void {
+    this.#tasks.clear();
+  }
+
   wrapHypervisor(region: string, hypervisor: Hypervisor): Hypervisor {
     return this.#wrap(hypervisor, {
       before: async (name, [first, second]) => {

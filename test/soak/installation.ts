@@ -22,7 +22,9 @@ export interface Stall {
 
 export interface SoakProcess {
   readonly holder: string;
-  readonly fleet: Fleet;
+  fleet: Fleet;
+  /** The engine of a new term: it remembers nothing of the one before. */
+  readonly startTerm: () => Fleet;
   stall: Stall | undefined;
   /** Until when it holds the lease, on the monotonic clock. */
   leaseUntil: number;

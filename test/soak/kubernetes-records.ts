@@ -12,9 +12,9 @@ import type { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { Random } from '../../src/ports/random.ts';
 import type { CollectionName, RecordKinds } from '../../src/ports/record-validators.ts';
 import type { Store, StoreLeases } from '../../src/ports/store.ts';
-import type { Transport } from '../../src/ports/transport.ts';
 import type { RequestFence } from '../../src/ports/write-fence.ts';
 import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
+import { SimTransport } from '../kubernetes/sim-transport.ts';
 import {
   ApiConnection,
   type ApiMode,
@@ -35,8 +35,6 @@ interface OpenOptions {
   readonly seed: number;
   readonly observer: ConnectionObserver;
   readonly onError: (error: unknown) => void;
-  /** Changes the requests, as a mutation does. */
-  readonly wrap: (transport: Transport) => Transport;
 }
 
 type ApiFault = (records: KubernetesRecords, random: Random) => void;
@@ -182,13 +180,14 @@ export class KubernetesRecords {
     return true;
   }
 
-  open({ local, fence, seed, observer, onError, wrap }: OpenOptions): ProcessStore {
-    const connection = new ApiConnection({ records: this, observer });
+  open({ local, fence, seed, observer, onError }: OpenOptions): ProcessStore {
+    const transport = new SimTransport(this.sim);
+    const connection = new ApiConnection({ records: this, observer, transport });
     const journal = local.reopen({ onWrite: () => connection.countWrite() });
     const leases = observeOwnLeases(local.leases, () => connection.throwIfDead());
     return new ProcessStore(
       {
-        transport: wrap(connection),
+        transport: connection,
         server: 'http://records.example',
         namespace: NAMESPACE,
         local: override<Store>(journal, { leases }),

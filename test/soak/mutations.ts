@@ -10,7 +10,6 @@ import type { Cluster } from '../../src/ports/cluster.ts';
 import { NotFound, PvescalerError } from '../../src/ports/errors.ts';
 import type { Hypervisor, VmConfig } from '../../src/ports/hypervisor.ts';
 import type { Collection, Store, Versioned } from '../../src/ports/store.ts';
-import type { Transport } from '../../src/ports/transport.ts';
 import { override } from './override.ts';
 
 /** Whose port is replaced. */
@@ -24,8 +23,6 @@ interface PortOwner {
 
 export interface Mutation {
   readonly store?: (store: Store) => Store;
-  /** Requests to the API server that has the records. */
-  readonly transport?: (transport: Transport) => Transport;
   readonly hypervisor?: (hypervisor: Hypervisor, owner: PortOwner) => Hypervisor;
   readonly cluster?: (cluster: Cluster) => Cluster;
   readonly settings?: (settings: FleetSettings) => FleetSettings;
@@ -223,18 +220,6 @@ function keepAddresses(store: Store): Store {
   return override(store, { addresses: kept });
 }
 
-/** A write to an object does not depend on its version. */
-function dropResourceVersions(transport: Transport): Transport {
-  return override(transport, {
-    request: (request) => {
-      const { body } = request;
-      if (request.method === 'GET' || typeof body !== 'string') return transport.request(request);
-      const free = body.replace(/"resourceVersion":"\d+",?/, '').replace(/,}/, '}');
-      return transport.request({ ...request, body: free });
-    },
-  });
-}
-
 /** A new driver decides by its copy, however old it is. */
 function skipSynchronize(store: Store): Store {
   return override(store, { synchronize: () => Promise.resolve() });
@@ -281,8 +266,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       guards: { maxTotalUnreadyPercentage: 100, okTotalUnreadyCount: 100 },
     }),
   },
-  'objects are written without their version': { transport: dropResourceVersions, firstSeed: 5 },
-  'a new driver does not synchronize': { store: skipSynchronize, firstSeed: 5 },
+  'a new driver does not synchronize': { store: skipSynchronize, firstSeed: 6 },
   'every change of a machine is deferred': { store: deferEverything, firstSeed: 5 },
   'a missing Node counts as lost at once': {
     firstSeed: 10,

@@ -392,14 +392,14 @@ export class SeedRun {
     await this.#scale();
     await this.runUntil(environment.now + BUSY_MS);
     if (installation.process !== former || installation.standby !== standby) return;
+    installation.process = standby;
+    installation.standby = former;
     const { records, lease } = former;
     if (environment.random.integer(2) === 0) await environment.clock.advance(LEASE_MS + SECOND_MS);
     else
       await environment.advanceUntilSettled(
         (records?.leases.release(lease) ?? Promise.resolve()).catch(() => undefined),
       );
-    installation.process = standby;
-    installation.standby = former;
   }
 
   /** Without further faults each pool must reach exactly the requested size. */

@@ -142,7 +142,7 @@ export class SoakEnvironment extends SoakState {
   #createFleet(
     installation: Installation,
     { process, holder, crashPoint }: ProcessParts,
-  ): Pick<SoakProcess, 'fleet' | 'records' | 'opened' | 'registry' | 'kill'> {
+  ): Pick<SoakProcess, 'fleet' | 'startTerm' | 'records' | 'opened' | 'registry' | 'kill'> {
     const { settings, cluster, id, objects } = installation;
     const mutation = this.#mutation;
     const monitor = new CallMonitor({ state: this, installation, process });
@@ -158,7 +158,6 @@ export class SoakEnvironment extends SoakState {
                 fence: registry,
                 seed: this.seed * 1_000 + this.#processCount,
                 observer: { ...monitor.connectionObserver, onWrite },
-                wrap: (transport) => mutation.transport?.(transport) ?? transport,
                 onError: (error) => this.log(`${holder}: background error: ${String(error)}`),
               });
               return records;
@@ -178,24 +177,34 @@ export class SoakEnvironment extends SoakState {
       return [region, mutation.hypervisor?.(hypervisor, owner) ?? hypervisor] as const;
     });
     const joined = cluster && crashing.wrap(monitor.wrapCluster(cluster));
-    const onLease = (lease: Lease) => this.#recordLease(installation, process, lease);
+    let term: number | undefined;
+    const onLease = (lease: Lease) => {
+      // What was deferred in an earlier term is lost, as after a crash.
+      if (objects !== undefined && lease.token !== term) monitor.forgetTasks();
+      term = lease.token;
+      return this.#recordLease(installation, process, lease);
+    };
     const observed = observeLeases(crashing.store, onLease);
-    const fleet = createFleet({
-      clock: this.clock,
-      store: mutation.store?.(observed) ?? observed,
-      hypervisors: new Map(hypervisors),
-      random: new SeededRandom(this.seed * 1_000 + this.#processCount),
-      settings: { ...(mutation.settings?.(settings) ?? settings), holder },
-      cluster: joined && (mutation.cluster?.(joined) ?? joined),
-      driverRegistry: registry,
-    });
+    const random = new SeededRandom(this.seed * 1_000 + this.#processCount);
+    const startTerm = () => {
+      monitor.forgetTasks();
+      return createFleet({
+        clock: this.clock,
+        store: mutation.store?.(observed) ?? observed,
+        hypervisors: new Map(hypervisors),
+        random,
+        settings: { ...(mutation.settings?.(settings) ?? settings), holder },
+        cluster: joined && (mutation.cluster?.(joined) ?? joined),
+        driverRegistry: registry,
+      });
+    };
     const opened = records?.open() ?? Promise.resolve();
     opened.catch(() => undefined);
     const kill = () => {
       crashing.store.crashAfterWrites(0);
       void crashing.store.close().catch(() => undefined);
     };
-    return { fleet, records, opened, registry, kill };
+    return { fleet: startTerm(), startTerm, records, opened, registry, kill };
   }
 
   #recordLease(installation: Installation, process: MonitoredProcess, lease: Lease): Lease {
@@ -253,9 +262,14 @@ export class SoakEnvironment extends SoakState {
     process.lease = lease;
     const recorded = this.#recordLease(installation, process, lease);
     registry.begin({
-      mayAct: () => this.now < process.leaseUntil && this.clock.now() < lease.expiresAt,
+      mayAct: () =>
+        this.now < process.leaseUntil && this.clock.now() < (process.lease?.expiresAt ?? 0),
     });
-    if (isNewTerm) await this.#synchronize(installation, records);
+    if (isNewTerm) {
+      process.fleet = process.startTerm();
+      void this.#keepLease(installation, process, records);
+      await this.#synchronize(installation, records);
+    }
     return process.fleet.reconcileOnce(recorded);
   }
 
@@ -268,6 +282,25 @@ export class SoakEnvironment extends SoakState {
       if (!(error instanceof LostLeadership)) throw error;
     }
     return leases.acquire({ ...LEASE, holder });
+  }
+
+  /** While the process waits for its next pass. */
+  // oxlint-disable-next-line max-params -- whose process, and its leases
+  async #keepLease(
+    installation: Installation,
+    process: SoakProcess,
+    { leases }: ProcessStore,
+  ): Promise<void> {
+    for (;;) {
+      await this.clock.sleep(LEASE_MS / 3);
+      if (installation.process !== process || process.lease === undefined) return;
+      try {
+        process.lease = await leases.renew(process.lease, LEASE_MS);
+      } catch {
+        return;
+      }
+      this.#recordLease(installation, process, process.lease);
+    }
   }
 
   async #synchronize(installation: Installation, records: ProcessStore): Promise<void> {

@@ -35,7 +35,7 @@ describe('a soak seed', () => {
 
 describe('the soak', () => {
   it('has mutations', () => {
-    expect(Object.keys(MUTATIONS)).toHaveLength(21);
+    expect(Object.keys(MUTATIONS)).toHaveLength(20);
   });
 
   it.each(Object.entries(MUTATIONS))(
