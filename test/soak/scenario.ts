@@ -394,12 +394,8 @@ export class SeedRun {
     if (installation.process !== former || installation.standby !== standby) return;
     installation.process = standby;
     installation.standby = former;
-    const { records, lease } = former;
-    if (environment.random.integer(2) === 0) await environment.clock.advance(LEASE_MS + SECOND_MS);
-    else
-      await environment.advanceUntilSettled(
-        (records?.leases.release(lease) ?? Promise.resolve()).catch(() => undefined),
-      );
+    if (environment.random.integer(2) === 0) await environment.releaseLease(former);
+    else await environment.clock.advance(LEASE_MS + SECOND_MS);
   }
 
   /** Without further faults each pool must reach exactly the requested size. */

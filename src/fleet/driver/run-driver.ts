@@ -234,18 +234,24 @@ class DriverTerm implements DriverLease {
       events.onLeading?.(true);
       await this.#reconcileUnlessStalled();
     } finally {
-      if (this.mayAct()) await this.#options.store.flush?.(this.#lease);
-      this.#options.driverRegistry?.end(this);
-      this.#options.forecast.endTerm(this);
-      events.onLeading?.(false);
-      await this.#election?.resign();
-      this.#over.abort();
-      await renewing;
-      // Nothing is sent any more: a process that finds the lock free may take over at once.
-      this.#options.driverRegistry?.lock?.unlock();
-      await this.#options.store.leases.release(this.#lease).catch(() => undefined);
+      await this.#end(renewing);
     }
     if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Gives up all leases. What was deferred is stored while this process still leads. */
+  async #end(renewing: Promise<void>): Promise<void> {
+    const { store, driverRegistry, forecast } = this.#options;
+    if (this.mayAct()) await store.flush?.(this.#lease);
+    driverRegistry?.end(this);
+    forecast.endTerm(this);
+    this.#run.events.onLeading?.(false);
+    await this.#election?.resign();
+    this.#over.abort();
+    await renewing;
+    // Nothing is sent any more: a process that finds the lock free may take over at once.
+    driverRegistry?.lock?.unlock();
+    await store.leases.release(this.#lease).catch(() => undefined);
   }
 
   async #isElected(): Promise<boolean> {
