@@ -11,6 +11,7 @@ import {
   type ProxmoxSimOptions,
   runCli,
 } from './cli/index.ts';
+import { openTelemetry, startDashboard, startFrontEnd, startHealthServer } from './daemon.ts';
 import { StoreUnusable, Unreachable } from './ports/errors.ts';
 import type { OpenedStore } from './setup/index.ts';
 import type { OpenConnection } from './sim/proxmox/index.ts';
@@ -147,11 +148,10 @@ function createContext(): CliContext {
       inspectProxmox: async (...args) => (await connections()).inspectProxmox(...args),
       inspectKubernetes: async (...args) => (await connections()).inspectKubernetes(...args),
       probe: async (...args) => (await connections()).probe(...args),
-      startFrontEnd: async (options) => (await import('./daemon.ts')).startFrontEnd(options),
-      openTelemetry: async (log) => (await import('./daemon.ts')).openTelemetry(log),
-      startHealthServer: async (options) =>
-        (await import('./daemon.ts')).startHealthServer(options),
-      startDashboard: async (options) => (await import('./daemon.ts')).startDashboard(options),
+      startFrontEnd,
+      openTelemetry,
+      startHealthServer,
+      startDashboard,
       async readSecret(source, cluster) {
         const { readSecret } = await connections();
         const { secret, warnings } = await readSecret(source, cluster);

@@ -24,8 +24,10 @@ export { KubernetesPoolObjects } from './pools/pool-objects.ts';
 export { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
 export type { SecretReader } from './secret-reader.ts';
 export { RESOURCE_DEFINITIONS } from './store/definitions.ts';
+export { RECORD_KINDS } from './store/kinds.ts';
 export { KubernetesStore } from './store/kubernetes-store.ts';
 export { openKubernetesStore } from './store/open-store.ts';
+export { fromObject } from './store/record-objects.ts';
 
 interface OpenClusterOptions
   extends Omit<KubernetesClusterOptions, 'transport' | 'server' | 'caPem'> {

@@ -58,7 +58,7 @@ async function* readBody(
 function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(new Cancelled('CANCELLED', 'the request was cancelled'));
-    if (signal?.aborted === true) return onAbort();
+    if (signal?.aborted === true) onAbort();
     signal?.addEventListener('abort', onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort));
   });

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The records of one installation as objects of a simulated API server. Each process opens its own store; faults make the
 // API server unreachable or silent, break watches, and lose the answers of writes.
-import { KubernetesStore, RESOURCE_DEFINITIONS } from '../../src/kubernetes/index.ts';
-import { RECORD_KINDS } from '../../src/kubernetes/store/kinds.ts';
-import { readServerObject } from '../../src/kubernetes/store/object-copy.ts';
-import type { RecordObject } from '../../src/kubernetes/store/record-objects.ts';
+import {
+  fromObject,
+  KubernetesStore,
+  RECORD_KINDS,
+  RESOURCE_DEFINITIONS,
+} from '../../src/kubernetes/index.ts';
 import type { Lease } from '../../src/model/lease.ts';
 import type { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
@@ -135,9 +137,9 @@ export class KubernetesRecords {
   sendLater(send: () => Promise<void>): void {
     const replacements = this.#replacements;
     const laterMs = 1_000 + this.#random.integer(2 * MINUTE_MS);
-    void this.#clock.sleep(laterMs).then(() => {
-      if (this.#replacements === replacements) return send();
-    });
+    void this.#clock
+      .sleep(laterMs)
+      .then(() => (this.#replacements === replacements ? send() : undefined));
   }
 
   clearFaults(): void {
@@ -151,8 +153,8 @@ export class KubernetesRecords {
     return RECORD_KINDS.flatMap((kind) => {
       if (!kind.parts.some((part) => part.collection === collection)) return [];
       return this.sim.list(API_VERSION, kind.plural).flatMap((object) => {
-        const { parts } = readServerObject(kind, object as RecordObject);
-        return parts[collection] ?? [];
+        const parts = fromObject(kind, object);
+        return parts.ok ? (parts.value[collection] ?? []) : [];
       });
     });
   }

@@ -55,6 +55,7 @@ interface PlannedEvent {
   readonly kind: EventKind;
 }
 
+const LAST_CRASHING_ATTEMPT = 2;
 const FAULT_BURST_FACTOR = 4;
 const DISRUPTIONS: readonly EventKind[] = [
   'fault',
@@ -394,12 +395,8 @@ export class SeedRun {
     if (installation.process !== former || installation.standby !== standby) return;
     installation.process = standby;
     installation.standby = former;
-    const { records, lease } = former;
-    if (environment.random.integer(2) === 0) await environment.clock.advance(LEASE_MS + SECOND_MS);
-    else
-      await environment.advanceUntilSettled(
-        (records?.leases.release(lease) ?? Promise.resolve()).catch(() => undefined),
-      );
+    if (environment.random.integer(2) === 0) await environment.releaseLease(former);
+    else await environment.clock.advance(LEASE_MS + SECOND_MS);
   }
 
   /** Without further faults each pool must reach exactly the requested size. */
@@ -416,6 +413,7 @@ export class SeedRun {
     for (let attempt = 0; attempt < 4 && !this.hasFailed; attempt += 1) {
       cleanUpSite(environment);
       await repairSite(environment);
+      if (attempt === LAST_CRASHING_ATTEMPT) this.#endCrashes();
       await this.#runUntilIdle();
       for (const [installation, byPool] of sizes) {
         for (const [pool, size] of byPool) await environment.scaleTo(installation, pool, size);
@@ -424,6 +422,14 @@ export class SeedRun {
     await this.#runUntilIdle();
     environment.needsCleanup = false;
     if (!this.hasFailed) await checkConverged(environment, sizes);
+  }
+
+  /** A process that writes in the background could crash after the sizes were requested for the last time. */
+  #endCrashes(): void {
+    for (const installation of this.environment.installations) {
+      const { objects, nextCrash } = installation;
+      if (objects !== undefined && nextCrash !== undefined) this.startProcess(installation);
+    }
   }
 
   #clearFaults(): void {

@@ -126,7 +126,7 @@ export class SoakEnvironment extends SoakState {
     installation.standby = undefined;
     for (const process of processes) {
       process.isKilled = true;
-      process.kill();
+      if (process.records !== undefined) process.kill();
     }
     processes.clear();
   }
@@ -301,6 +301,11 @@ export class SoakEnvironment extends SoakState {
       }
       this.#recordLease(installation, process, process.lease);
     }
+  }
+
+  async releaseLease({ records, lease }: SoakProcess): Promise<void> {
+    if (records === undefined || lease === undefined) return;
+    await this.advanceUntilSettled(records.leases.release(lease).catch(() => undefined));
   }
 
   async #synchronize(installation: Installation, records: ProcessStore): Promise<void> {

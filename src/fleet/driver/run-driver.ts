@@ -239,6 +239,7 @@ class DriverTerm implements DriverLease {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
+  /** Gives up all leases. What was deferred is stored while this process still leads. */
   async #end(renewing: Promise<void>): Promise<void> {
     const { store, driverRegistry, forecast } = this.#options;
     if (this.mayAct()) await store.flush?.(this.#lease);
