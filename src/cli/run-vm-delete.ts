@@ -126,7 +126,7 @@ async function deleteForeign(
   const { vmId, region } = foreign;
   const plan = await open.fleet.planVmDecision({ kind: 'destroy', vmId, region });
   await requireTypedName(host, plan, options);
-  const { carryOutDecision } = await import('./orphans-decide.ts');
+  const { carryOutDecision } = await import('./run-orphans-decide.ts');
   await carryOutDecision(host, open, { plan, timeoutMs: parseTimeoutMs(options) });
   const { host: at, name } = plan.vm;
   await printObjects(host, options, {

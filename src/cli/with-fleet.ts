@@ -4,7 +4,6 @@ import type { FleetSettings } from '../fleet/index.ts';
 import type { OpenFleet, OpenOptions } from '../setup/index.ts';
 import { type ConfigOptions, readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { withPoolObjects } from './with-pool-objects.ts';
 
 interface FleetUse extends Pick<OpenOptions, 'access' | 'checksTokens'> {
   readonly adjust?: (settings: FleetSettings) => FleetSettings;
@@ -19,6 +18,7 @@ export async function withFleet(
 ): Promise<void> {
   const file = await readConfigFor(host.context, options);
   if (!file.ok) return reportConfigErrors(host, file.problems);
+  const { withPoolObjects } = await import('./with-pool-objects.ts');
   const result = await withPoolObjects(host.context, options, file);
   if (!result.ok) return reportConfigErrors(host, result.problems);
   const { openFleet } = await import('../setup/index.ts');

@@ -4,7 +4,6 @@ import type { Config } from '../config/index.ts';
 import { stateFolderProblem } from '../model/state-path.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import type { Store } from '../ports/store.ts';
-import { describeStore, openLocalStore, openRecords } from '../setup/index.ts';
 import { readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 
@@ -36,6 +35,7 @@ export async function withStore(
   const config = await readStateConfig(host, options);
   if (config === undefined) return;
   const { adapters } = host.context;
+  const { describeStore, openLocalStore, openRecords } = await import('../setup/index.ts');
   const { path, kubernetes } = config.state;
   const local = await openLocalStore(adapters, config, mayCreate);
   const closeSteps = [() => local.store.close()];

@@ -385,7 +385,7 @@ export const ERROR_CODES = {
   STORE_NOT_INSTALLED: code({
     class: 'StoreUnusable',
     retry: 'on-change',
-    hint: 'Install the CustomResourceDefinitions of this version: kubectl apply -f deploy/crds',
+    hint: 'Install the CustomResourceDefinitions of this version with kubectl apply -f deploy/crds.',
   }),
   STORE_FULL: code({
     class: 'StoreUnusable',

@@ -145,7 +145,9 @@ it.skipIf(MINUTES === 0)(
     process.stderr.write(`${run.created} requested, ${created} created, ${destroyed} destroyed\n`);
     context.expect(created - destroyed).toBe(run.expected);
     context.expect(created).toBeLessThanOrEqual(run.created);
-    await scaleToZero(run, run.expected, created);
+    const left = (await listNodes(run.plane.api)).length - run.expected;
+    process.stderr.write(`${left} Nodes without a VM\n`);
+    await scaleToZero(run, run.expected, { created, nodesLimitMs: 15 * 60_000 });
   },
   (MINUTES + 20) * 60_000,
 );
