@@ -93,13 +93,15 @@ export interface SiteAddress {
   readonly url: string;
   readonly fingerprint: string;
   /** Whether the records are in the cluster of the file `kubeconfig`. */
-  readonly isInKubernetes: boolean;
+  readonly isInKubernetes?: boolean;
 }
 
 export function configText(source: SourceName, site: SiteAddress): string {
-  const { folder, url, fingerprint, isInKubernetes } = site;
+  const { folder, url, fingerprint, isInKubernetes = false } = site;
   const records = isInKubernetes ? ', kubernetes: { namespace: pvescaler }' : '';
-  const cluster = isInKubernetes ? `cluster: { kubeconfig: ${folder}/kubeconfig, poolObjects: false }` : '';
+  const cluster = isInKubernetes
+    ? `cluster: { kubeconfig: ${folder}/kubeconfig, poolObjects: false }`
+    : '';
   return `
 apiVersion: pvescaler.dev/v1alpha1
 state: { path: ${folder}/state/state.db${records} }
