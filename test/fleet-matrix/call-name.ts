@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalizes a call to Proxmox: replaces hosts, VM ids, tasks and volumes, and drops the query.
+// Normalizes a call to Proxmox or to the API server of Kubernetes: replaces hosts, VM ids, tasks, volumes and names of
+// objects, and drops the query.
 
 const API = '/api2/json';
 
@@ -10,6 +11,7 @@ export function callName(method: string, target: string): string {
     .replace(/\/nodes\/[^/]+/, '/nodes/{node}')
     .replace(/\/(qemu)\/\d+/, '/$1/{vmid}')
     .replace(/\/tasks\/[^/]+/, '/tasks/{upid}')
-    .replace(/\/content\/.+/, '/content/{volume}');
+    .replace(/\/content\/.+/, '/content/{volume}')
+    .replace(/\/(proxmox[a-z]+)\/[^/]+/, '/$1/{name}');
   return `${method} ${plain}`;
 }

@@ -15,6 +15,7 @@ import {
   Lab,
   listOwnedVms,
   type ProcessResult,
+  type Records,
   type Snapshot,
   snapshotUnmanagedVms,
 } from './lab.ts';
@@ -23,6 +24,7 @@ import type { Tally } from './tally.ts';
 
 export interface MatrixOptions {
   readonly seed: number;
+  readonly records: Records;
   /** Runs only cases whose name contains this text. */
   readonly only: string | undefined;
   /** Machines created and deleted at the same time. */
@@ -44,6 +46,7 @@ const DATABASE = ['kept', 'lost'] as const;
 
 interface Scenario {
   readonly source: SourceName;
+  readonly records: Records;
   readonly direction: 'create' | 'delete';
   readonly targetSize: number;
   readonly from: (Snapshot & { readonly machines: number }) | undefined;
@@ -66,19 +69,21 @@ interface Outcome {
 }
 
 export async function runCrashMatrix(source: SourceName, options: MatrixOptions): Promise<void> {
-  const lab = await Lab.open(source, options.seed);
+  const { machines, seed, records } = options;
+  const site = { source, records, seed };
+  const lab = await Lab.open(site);
   try {
-    const { machines } = options;
-    const create = { source, direction: 'create', targetSize: machines, from: undefined } as const;
+    const create = { ...site, direction: 'create', targetSize: machines, from: undefined } as const;
     const up = await lab.scale(create.targetSize);
-    options.tally.count(`${source} create without a crash`, await findProblems(lab, up, create));
+    const name = `${scenarioName(create)} without a crash`;
+    options.tally.count(name, await findProblems(lab, up, create));
     await runAll(create, listKillPoints({ writes: up.writes, calls: lab.calls }), options);
     const [ours] = listOwnedVms(lab.sim);
     // A user copies the VM, with its tags and its description.
     if (ours !== undefined) lab.sim.externalChanges.copy(ours.id, USER_COPY_VM_ID);
     const from = { ...lab.snapshot(), machines };
-    const remove = { source, direction: 'delete', targetSize: 0, from } as const;
-    const undisturbed = await Lab.open(source, options.seed, remove.from);
+    const remove = { ...site, direction: 'delete', targetSize: 0, from } as const;
+    const undisturbed = await Lab.open({ ...site, from });
     const down = await undisturbed.scale(remove.targetSize);
     await undisturbed.close();
     await runAll(
@@ -119,7 +124,7 @@ async function runAll(
   });
   await runConcurrently(recoveries, async (one) => void (await run(one)));
   print(
-    `${scenario.source} ${scenario.direction}: ${recorded.length} kill points recorded, ${chosen.length} sampled, ` +
+    `${scenarioName(scenario)}: ${recorded.length} kill points recorded, ${chosen.length} sampled, ` +
       `${cases.length} crashes with the database kept or lost, ${recoveries.length} more in their recovery; ` +
       `${missed} runs ended before their kill point`,
   );
@@ -136,13 +141,17 @@ function listCases(
 }
 
 function caseName({ scenario, point, database, secondKill }: CrashCase): string {
-  const name = `${scenario.source} ${scenario.direction} ${formatKillPoint(point)} database ${database}`;
+  const name = `${scenarioName(scenario)} ${formatKillPoint(point)} database ${database}`;
   return secondKill === undefined ? name : `${name}, then ${formatKillPoint(secondKill)}`;
+}
+
+function scenarioName({ source, direction, records }: Scenario): string {
+  return `${source}${records === 'kubernetes' ? ' (records in Kubernetes)' : ''} ${direction}`;
 }
 
 async function runCase(one: CrashCase, seed: number): Promise<Outcome> {
   const { scenario, point, database, secondKill } = one;
-  const lab = await Lab.open(scenario.source, seed, scenario.from);
+  const lab = await Lab.open({ ...scenario, seed });
   try {
     const first = await lab.scale(scenario.targetSize, point);
     const wasKilled = first.signal === 'SIGKILL';
@@ -184,7 +193,10 @@ async function findProblems(
       targetSize,
     ],
     ISOs: [volumes.filter(({ content }) => content === 'iso').length, 0],
-    'addresses in use': [await countAddressesInUse(lab.statePath), targetSize],
+    'addresses in use': [
+      lab.addressesInUse() ?? (await countAddressesInUse(lab.statePath)),
+      targetSize,
+    ],
     'most VMs at one time': [lab.maxVms, Math.max(before, targetSize)],
     'unmanaged VMs unchanged': [Number(snapshotUnmanagedVms(lab.sim) === lab.unmanagedBefore), 1],
     'exit code': [ran.exitCode ?? -1, 0],

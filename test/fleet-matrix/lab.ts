@@ -21,6 +21,7 @@ import {
 import { callName } from './call-name.ts';
 import { EPOCH, FastClock, SPEED } from './fast-clock.ts';
 import type { KillPoint } from './kill-points.ts';
+import { LabKubernetes, type SavedObject } from './lab-kubernetes.ts';
 import { configText, isUnmanagedVm, matrixCluster, type SourceName, TOKEN } from './sources.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -42,6 +43,17 @@ export interface ProcessResult {
 export interface Snapshot {
   readonly folder: string;
   readonly state: SavedState;
+  readonly objects: readonly SavedObject[];
+}
+
+/** Where the records are. */
+export type Records = 'sqlite' | 'kubernetes';
+
+interface LabOptions {
+  readonly source: SourceName;
+  readonly records: Records;
+  readonly seed: number;
+  readonly from?: Snapshot | undefined;
 }
 
 export class Lab {
@@ -54,6 +66,7 @@ export class Lab {
   /** Snapshot of the unmanaged VMs at the start. */
   unmanagedBefore = '';
   #served: ServedSim | undefined;
+  #kubernetes: LabKubernetes | undefined;
   #child: ChildProcess | undefined;
   #killPoint: KillPoint | undefined;
   #callsLeft = 0;
@@ -67,7 +80,7 @@ export class Lab {
     });
   }
 
-  static async open(source: SourceName, seed: number, from?: Snapshot): Promise<Lab> {
+  static async open({ source, records, seed, from }: LabOptions): Promise<Lab> {
     const lab = new Lab(seed);
     if (from !== undefined) {
       cpSync(join(from.folder, 'state'), join(lab.folder, 'state'), { recursive: true });
@@ -81,7 +94,10 @@ export class Lab {
       { listen: '127.0.0.1:0', tls: { cert, key } },
     );
     const { folder } = lab;
-    const site = { folder, url: lab.#served.url, fingerprint: certificate.fingerprint };
+    const isInKubernetes = records === 'kubernetes';
+    if (isInKubernetes) await lab.#startKubernetes(seed, from?.objects ?? []);
+    const { fingerprint } = certificate;
+    const site = { folder, url: lab.#served.url, fingerprint, isInKubernetes };
     writeFileSync(join(folder, 'config.yaml'), configText(source, site));
     writeFileSync(join(folder, 'token'), `${TOKEN}\n`, { mode: 0o600 });
     return lab;
@@ -92,12 +108,29 @@ export class Lab {
   }
 
   snapshot(): Snapshot {
-    return { folder: this.folder, state: this.sim.saveState() };
+    const objects = this.#kubernetes?.save() ?? [];
+    return { folder: this.folder, state: this.sim.saveState(), objects };
+  }
+
+  /** Addresses that are not released; undefined when the records are in the database. */
+  addressesInUse(): number | undefined {
+    return this.#kubernetes?.addressesInUse();
+  }
+
+  async #startKubernetes(seed: number, objects: readonly SavedObject[]): Promise<void> {
+    this.#kubernetes = await LabKubernetes.start({
+      clock: this.#clock,
+      seed,
+      objects,
+      onWrite: (method, path) => this.#countCall(callName(method, path)),
+    });
+    writeFileSync(join(this.folder, 'kubeconfig'), this.#kubernetes.kubeconfig);
   }
 
   /** The file with the cluster id is beside the database and is kept. */
   loseDatabase(): void {
     for (const end of ['', '-wal', '-shm']) rmSync(`${this.statePath}${end}`, { force: true });
+    this.#kubernetes?.lose();
   }
 
   /** Advances the clock until the lease of a killed process has expired. */
@@ -141,6 +174,7 @@ export class Lab {
 
   async close(): Promise<void> {
     await this.#served?.close();
+    await this.#kubernetes?.close();
     this.sim.faults.clear();
     for (const { id } of this.sim.inspect().vms) this.sim.externalChanges.stop(id);
     rmSync(this.folder, { recursive: true, force: true });
@@ -162,18 +196,21 @@ export class Lab {
 
   async #handle(request: SimRequest): Promise<SimResponse> {
     const answer = await this.sim.handle(request);
-    const name = callName(request.method, request.target);
-    this.calls.push(name);
+    const isKilled = this.#countCall(callName(request.method, request.target));
     this.maxVms = Math.max(this.maxVms, listOwnedVms(this.sim).length);
-    const killPoint = this.#killPoint;
-    if (killPoint?.kind === 'unseen' && killPoint.call === name) {
-      this.#callsLeft -= 1;
-      if (this.#callsLeft <= 0) {
-        this.#child?.kill('SIGKILL');
-        throw new SimConnectionError('ECONNRESET');
-      }
-    }
+    if (isKilled) throw new SimConnectionError('ECONNRESET');
     return answer;
+  }
+
+  /** Returns whether the process was killed before it received the response. */
+  #countCall(name: string): boolean {
+    this.calls.push(name);
+    const killPoint = this.#killPoint;
+    if (killPoint?.kind !== 'unseen' || killPoint.call !== name) return false;
+    this.#callsLeft -= 1;
+    if (this.#callsLeft > 0) return false;
+    this.#child?.kill('SIGKILL');
+    return true;
   }
 }
 

@@ -19,6 +19,8 @@ const SAMPLE = {
   create: 18,
   delete: 10,
   recoveries: { crashes: 3, instants: 2 },
+  /** For the first source. */
+  inKubernetes: { create: 6, delete: 3, recoveries: { crashes: 1, instants: 1 } },
   faults: 90,
   externalChanges: 50,
 };
@@ -26,6 +28,11 @@ const EVERYTHING = {
   create: Infinity,
   delete: Infinity,
   recoveries: { crashes: Infinity, instants: 3 },
+  inKubernetes: {
+    create: Infinity,
+    delete: Infinity,
+    recoveries: { crashes: Infinity, instants: 3 },
+  },
   faults: Infinity,
   externalChanges: Infinity,
 };
@@ -70,12 +77,16 @@ async function main(): Promise<void> {
   build();
   const tally = new Tally(print);
   const isWhole = options.all === true || options.only !== undefined;
-  const { faults, externalChanges, ...crashes } = isWhole ? EVERYTHING : SAMPLE;
+  const { faults, externalChanges, inKubernetes, ...crashes } = isWhole ? EVERYTHING : SAMPLE;
   const common = { seed, only: options.only, tally, print };
   for (const source of sources) {
     await runExternalChangeMatrix(IN_PROCESS[source], { ...common, limit: externalChanges });
     await runFaultMatrix(IN_PROCESS[source], { ...common, limit: faults });
-    await runCrashMatrix(source, { ...common, machines, limit: crashes });
+    await runCrashMatrix(source, { ...common, machines, records: 'sqlite', limit: crashes });
+  }
+  for (const source of sources.slice(0, 1)) {
+    const records = 'kubernetes';
+    await runCrashMatrix(source, { ...common, machines, records, limit: inKubernetes });
   }
   const seconds = Math.round((Date.now() - started) / 1_000);
   print(`${tally.passed} passed, ${tally.failed} failed, after ${seconds} s`);

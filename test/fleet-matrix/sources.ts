@@ -92,12 +92,20 @@ export interface SiteAddress {
   readonly folder: string;
   readonly url: string;
   readonly fingerprint: string;
+  /** Whether the records are in the cluster of the file `kubeconfig`. */
+  readonly isInKubernetes?: boolean;
 }
 
-export function configText(source: SourceName, { folder, url, fingerprint }: SiteAddress): string {
+export function configText(source: SourceName, site: SiteAddress): string {
+  const { folder, url, fingerprint, isInKubernetes = false } = site;
+  const records = isInKubernetes ? ', kubernetes: { namespace: pvescaler }' : '';
+  const cluster = isInKubernetes
+    ? `cluster: { kubeconfig: ${folder}/kubeconfig, poolObjects: false }`
+    : '';
   return `
 apiVersion: pvescaler.dev/v1alpha1
-state: { path: ${folder}/state/state.db }
+state: { path: ${folder}/state/state.db${records} }
+${cluster}
 proxmox:
   lab:
     endpoints: ["${url}"]
