@@ -146,12 +146,13 @@ async function failHost(stage: Stage): Promise<void> {
   await startServices(stage);
   const { site, timeline, waitUntil } = stage;
   const host = chooseHost(site);
-  const lost = site.proxmox.inspect().vms.filter((vm) => vm.host === host && vm.id >= 1250).length;
-  const before = timeline.count().readyNodes;
-  timeline.row(`host ${host} loses power, with ${formatCount(lost, 'machine')}`);
+  const lost = site.proxmox.inspect().vms.filter((vm) => vm.host === host && vm.id >= 1250);
+  timeline.row(`host ${host} loses power, with ${formatCount(lost.length, 'machine')}`);
   site.proxmox.externalChanges.hostDown(host);
+  // New nodes may be ready before the last one of the host is found to be unreachable.
   await waitUntil('the nodes of the host are unreachable', () => {
-    return timeline.count().readyNodes <= before - lost;
+    const ready = timeline.readyNodes();
+    return !lost.some(({ config }) => ready.has(config['name'] ?? ''));
   });
   await waitUntil('every pod runs on another host', () => {
     const { running, pending } = timeline.count();

@@ -59,10 +59,14 @@ export class Timeline {
     process.stdout.write(`${HEADER}\n${'-'.repeat(HEADER.length + 24)}\n`);
   }
 
+  readyNodes(): ReadonlySet<string> {
+    const nodes = this.#site.kubernetes.list('v1', 'nodes').filter(isReady);
+    return new Set(nodes.map(({ metadata }) => metadata.name));
+  }
+
   count(): Counts {
     const { kubernetes } = this.#site;
-    const nodes = kubernetes.list('v1', 'nodes').filter(isReady);
-    const ready = new Set(nodes.map(({ metadata }) => metadata.name));
+    const ready = this.readyNodes();
     const pods = kubernetes.list('v1', 'pods');
     // The status of a pod on a lost node is that of its last heartbeat.
     const live = pods.filter((pod) => {
