@@ -286,6 +286,49 @@ describe('scale-down', () => {
   });
 });
 
+describe('machines that cannot be emptied one by one', () => {
+  /** Six small machines with a pod each, of which three fit on one large machine. */
+  async function fragmentedSite() {
+    const { scaleDown, limits } = aWorkerPool();
+    const settings = {
+      scaleDown: { ...scaleDown, utilizationThreshold: 1 },
+      limits: { ...limits, max: 10 },
+    };
+    const size = { cpu: 4, memoryBytes: 8 * 2 ** 30, diskBytes: 20 * 2 ** 30 };
+    const sizes = { kind: 'choice' as const, sizes: [{ name: undefined, ...size }] };
+    const { site, process } = await aRunningSite([
+      aWorkerPool(settings),
+      aWorkerPool({ ...settings, name: 'large', size, sizes }),
+    ]);
+    site.parts.guests.behaviour = { reportsVmSize: true };
+    const requests = { ...NO_RESOURCES, cpuMilli: 1_200, memoryBytes: 2 ** 31, pods: 1 };
+    for (let index = 0; index < 6; index += 1) {
+      site.addPod(`web-${index}`, { requests, held: requests });
+      await site.advance(2 * MINUTE);
+    }
+    expect(await ready(site)).toHaveLength(6);
+    return { site, process };
+  }
+
+  async function ready(site: TestSite) {
+    return (await site.machines()).filter(({ phase }) => phase === 'ready');
+  }
+
+  it('are replaced by fewer, also over a restart, and then nothing changes any more', async () => {
+    const { site, process } = await fragmentedSite();
+    while ((await requested(site)) === 6) await site.advance(10);
+    process.kill();
+    site.start('b');
+    await site.advance(90 * MINUTE);
+    const left = await ready(site);
+    expect(left.map(({ pool }) => pool)).toEqual(['large', 'large']);
+    expect(site.evicted).toHaveLength(6);
+    expect(site.pending()).toEqual([]);
+    await site.advance(60 * MINUTE);
+    expect((await ready(site)).map(({ id }) => id)).toEqual(left.map(({ id }) => id));
+  });
+});
+
 describe('the circuit breaker', () => {
   it('says once of each pod that its pool is paused, not whenever the rest of the pause changes', async () => {
     const { site, process } = await aRunningSite();

@@ -276,7 +276,7 @@ export class Autoscaler {
   }
 
   async #create(step: CreateStep, why: Parameters<Fleet['request']>[2]): Promise<void> {
-    const { pool, size, region, host, machines } = step;
+    const { pool, size, region, host, machines, replaces } = step;
     const place = region !== undefined && host !== undefined ? { region, host } : undefined;
     const accepted = await this.#options.fleet.request(pool, machines.length, {
       ...why,
@@ -287,7 +287,11 @@ export class Autoscaler {
       id,
       pods: machines[index]?.pods.map(({ uid }) => uid) ?? [],
     }));
-    this.#memory = rememberRequested(this.#memory, requested);
+    this.#memory = rememberRequested(
+      this.#memory,
+      requested,
+      replaces && { replaces, at: this.#options.clock.now() },
+    );
   }
 
   async #pausePools(pauses: Decision['pauses']): Promise<void> {

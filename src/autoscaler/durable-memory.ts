@@ -2,6 +2,7 @@
 // What the autoscaler remembers, in the records of the pools: it survives a restart and a change of the driver, and
 // `pvescaler plan` reads it.
 import type { Fleet } from '../fleet/index.ts';
+import type { MachineId } from '../model/machine.ts';
 import type { PoolScaling } from '../model/pool.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ScalingMemory } from '../scaling/index.ts';
@@ -23,6 +24,9 @@ export function restoreMemory(pools: PoolRecords, now: number): ScalingMemory {
     assignments: trials,
     trials,
     streaks: Object.fromEntries(known.map(({ pool, streak }) => [pool, streak])),
+    replacement: known
+      .flatMap(({ replacement }) => replacement ?? [])
+      .toSorted((left, right) => right.at - left.at)[0],
   };
 }
 
@@ -51,11 +55,22 @@ export class DurableMemory {
         unneededSince: pick(memory.unneededSince, ids),
         trials: pick(memory.trials ?? {}, ids),
         streak: memory.streaks?.[pool] ?? [],
+        ...replacementOf(memory, ids),
       };
       const stored = this.#fleet.view.pools.get(pool)?.scaling;
       if (isWriteNeeded(stored, scaling)) await this.#fleet.rememberScaling(pool, scaling);
     }
   }
+}
+
+/** Stored with every pool that has one of its machines. */
+function replacementOf(
+  { replacement }: ScalingMemory,
+  machines: readonly MachineId[],
+): Pick<PoolScaling, 'replacement'> {
+  if (replacement === undefined) return {};
+  const involved = new Set([...replacement.replaced, ...replacement.added]);
+  return machines.some((id) => involved.has(id)) ? { replacement } : {};
 }
 
 function merge<T>(records: readonly Readonly<Record<string, T>>[]): Readonly<Record<string, T>> {
@@ -74,10 +89,10 @@ type Content = Omit<PoolScaling, 'at'>;
 
 const NOTHING: Content & { readonly at?: number } = { unneededSince: {}, trials: {}, streak: [] };
 
-function sorted({ unneededSince, trials, streak }: Content): readonly unknown[] {
+function sorted({ unneededSince, trials, streak, replacement }: Content): readonly unknown[] {
   const entries = (values: object) =>
     Object.entries(values).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return [entries(unneededSince), entries(trials), streak];
+  return [entries(unneededSince), entries(trials), streak, replacement ?? null];
 }
 
 function pick<T>(values: Readonly<Record<string, T>>, ids: readonly string[]): Record<string, T> {

@@ -37,6 +37,16 @@ export interface PoolPause {
   readonly reason: string;
 }
 
+/** Several machines that fewer new ones replace, of one or more pools. */
+export interface ReplacementInProgress {
+  /** When it began, or when the last machine was removed. */
+  readonly at: number;
+  /** The machines that are still to be removed. */
+  readonly replaced: readonly MachineId[];
+  /** Created for it, and kept as long as it is in progress. */
+  readonly added: readonly MachineId[];
+}
+
 /** What the autoscaler remembers of the machines of the pool, by machine id. */
 export interface PoolScaling {
   /** Wall clock of a decision that confirmed it. */
@@ -46,6 +56,8 @@ export interface PoolScaling {
   readonly trials: Readonly<Record<string, readonly string[]>>;
   /** What became of the last machines, if none of them helped a pod. */
   readonly streak: readonly string[];
+  /** Of this pool's machines and of others. */
+  readonly replacement?: ReplacementInProgress;
 }
 
 export interface PoolState {

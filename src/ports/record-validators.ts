@@ -38,6 +38,7 @@ import type {
   PoolPause,
   PoolScaling,
   PoolState,
+  ReplacementInProgress,
 } from '../model/pool.ts';
 import type { TemplateVersion, VmNetwork, VmRequest, VmSource } from '../model/role.ts';
 import { Bug } from './errors.ts';
@@ -247,6 +248,13 @@ const poolState = object<PoolState>({
       unneededSince: dictionary(number),
       trials: dictionary(array(string)),
       streak: array(string),
+      replacement: optional(
+        object<ReplacementInProgress>({
+          at: number,
+          replaced: array(machineId),
+          added: array(machineId),
+        }),
+      ),
     }),
   ),
   allocatable: dictionary(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seeded workloads whose pods arrive in groups, on three pools with `utilizationThreshold: 1`: all pods run, then nothing
-// happens any more, and nearly always there are as few nodes as the packing of all pods needs, or one more.
+// happens any more, and there are as few nodes as the packing of all pods needs, or one more, or 5 %.
 import { expect, it } from 'vitest';
 import type { Pod } from '../model/pod.ts';
 import { decide, type ScalingPool } from './index.ts';
@@ -8,11 +8,10 @@ import { aHost, anInput, aPod, aScalingPool, GIB } from './testing/builders.ts';
 import { ModelCluster } from './testing/model-cluster.ts';
 
 const SEEDS = 60;
-/** Measured: free capacity may be spread so that no node can be emptied alone. */
-const MAX_EXCEEDED = 5;
 const TICK_MS = 2_000;
-const SETTLE_TICKS = 40;
-const QUIET_TICKS = 20;
+const MAX_TICKS = 200;
+/** The cluster has come to rest when nothing has been done for so long. */
+const QUIET_TICKS = 15;
 
 const SCALING = {
   limits: { min: 0, max: 30 },
@@ -122,10 +121,11 @@ function run(seed: number): { readonly nodes: number; readonly needed: number } 
     model.add(pods.slice(from, from + group));
     model.tick(TICK_MS);
   }
-  for (let tick = 0; tick < SETTLE_TICKS; tick += 1) model.tick(TICK_MS);
-  const steps = Array.from({ length: QUIET_TICKS }, () => model.tick(TICK_MS).steps).flat();
+  let quiet = 0;
+  for (let tick = 0; tick < MAX_TICKS && quiet < QUIET_TICKS; tick += 1)
+    quiet = model.tick(TICK_MS).steps.length === 0 ? quiet + 1 : 0;
   const log = `seed ${seed}\n${model.log.join('\n')}`;
-  expect(steps, log).toEqual([]);
+  expect(quiet, log).toBe(QUIET_TICKS);
   expect(model.pending, log).toEqual([]);
   return { nodes: model.machines, needed: countNeeded(model.pods) };
 }
@@ -135,5 +135,5 @@ it('workloads settle on few nodes, and nothing is added and removed again', () =
   const exceeded = results.filter(
     ({ nodes, needed }) => nodes > Math.max(needed + 1, Math.floor(needed * 1.05)),
   );
-  expect(exceeded.length, JSON.stringify(exceeded)).toBeLessThanOrEqual(MAX_EXCEEDED);
+  expect(exceeded).toEqual([]);
 }, 120_000);

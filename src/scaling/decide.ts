@@ -22,19 +22,30 @@ import type {
   Step,
 } from './plan.ts';
 import { hostKey, type PoolState, poolStates, sizeOfCapacity } from './pool-offers.ts';
+import {
+  findReplacement,
+  followReplacement,
+  isReplacementDue,
+  nextSearchAt,
+  type Replacement,
+} from './replacement.ts';
 import { type ScaleDown, scaleDown } from './scale-down.ts';
 import { comparePods, isHostRelevant, podsOfMachine, type ScaleUp, scaleUp } from './scale-up.ts';
 import { digestOf } from './snapshot-digest.ts';
 
 export function decide(observed: ScalingInput): Decision {
   const verdict = judgeNewMachines(observed);
-  const input = withPauses(observed, verdict.pauses);
+  const followed = { ...observed, memory: { ...observed.memory, ...followReplacement(observed) } };
+  const input = withPauses(followed, verdict.pauses);
   const states = poolStates(input);
   const up = scaleUp(input, states);
   const added = [...createSteps(input, up), ...minimumSteps(input, states, up)];
   const down = scaleDown(input, states, up);
   const refusals = [...scaleUpRefusals(input, states, up), ...down.refusals];
-  const steps: readonly Step[] = [...added, ...cancelSteps(input, states, up), ...down.steps];
+  const usual: readonly Step[] = [...added, ...cancelSteps(input, states, up), ...down.steps];
+  const isSearched = usual.length === 0 && isReplacementDue(input, { up, down });
+  const replacement = isSearched ? findReplacement(input, states, { up, down }) : undefined;
+  const steps = replacement === undefined ? usual : replaceSteps(input, replacement);
   return {
     plan: {
       at: input.now,
@@ -45,7 +56,12 @@ export function decide(observed: ScalingInput): Decision {
       counts: countsOf(input, up, down),
       nextAt: nextAt(input, { states, up, down, steps, refusals }),
     },
-    memory: { ...nextMemory(input, down), trials: verdict.trials, streaks: verdict.streaks },
+    memory: {
+      ...nextMemory(input, down),
+      trials: verdict.trials,
+      streaks: verdict.streaks,
+      ...(isSearched && { replacementAt: nextSearchAt(input) }),
+    },
     pauses: verdict.pauses,
   };
 }
@@ -70,7 +86,10 @@ function withPauses(input: ScalingInput, pauses: readonly PoolPauseRequest[]): S
  * One step per pool, size and host, in the order in which their first machines were planned. Machines that need a
  * certain host come first, so that the others do not take its capacity.
  */
-function createSteps(input: ScalingInput, { machines }: ScaleUp): readonly CreateStep[] {
+function createSteps(
+  input: ScalingInput,
+  { machines }: Pick<ScaleUp, 'machines'>,
+): readonly CreateStep[] {
   const isTight = hasTightHost(input, machines);
   const isBound = (machine: PlannedMachine): boolean =>
     machine.domain !== '' && (isTight || machine.pods.some(isHostRelevant));
@@ -167,6 +186,27 @@ function createStep(
         : `${what} for ${describePods(pods)}, that ${pods.length === 1 ? 'fits' : 'fit'} on no node`,
     facts: { machines: group.length, pods: pods.length },
   };
+}
+
+/** The pods of these machines are running: they are not assigned to them. */
+function replaceSteps(
+  input: ScalingInput,
+  { machines, replaced }: Replacement,
+): readonly CreateStep[] {
+  const replaces = replaced.map(({ machine }) => machine.id);
+  const names = replaced.map(({ node }) => node.name);
+  return createSteps(input, { machines }).map((step) => ({
+    ...step,
+    machines: step.machines.map(() => ({ pods: [] })),
+    replaces,
+    reason: `${formatCount(step.machines.length, 'machine')} of pool ${step.pool} (${describeSize(step.size)})${beside(machines.length - step.machines.length)} instead of ${replaced.length} that cannot be emptied one by one: nodes ${names.join(', ')}`,
+    facts: { machines: machines.length, replaced: replaced.length },
+  }));
+}
+
+/** Machines that other steps create. */
+function beside(count: number): string {
+  return count === 0 ? '' : ` and ${count} of other sizes`;
 }
 
 /** Sizes without a name are numbered. */
@@ -435,6 +475,8 @@ function nextMemory({ machines, memory, pending }: ScalingInput, down: ScaleDown
   return {
     unneededSince: down.unneededSince,
     assignments: Object.fromEntries(assignments),
+    replacement: memory.replacement,
+    replacementAt: memory.replacementAt,
   };
 }
 

@@ -103,7 +103,8 @@ export interface HostCapacity {
   readonly refusal?: { readonly code: string; readonly message: string } | undefined;
 }
 
-export type PoolChoice = 'priority' | 'least-waste' | 'cheapest' | 'balance' | 'random';
+/** `fewest` cannot be configured: replacements try it. */
+export type PoolChoice = 'priority' | 'least-waste' | 'cheapest' | 'balance' | 'random' | 'fewest';
 
 export interface ScalingSettings {
   readonly poolChoice: PoolChoice;

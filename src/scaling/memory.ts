@@ -3,6 +3,7 @@
 // is correct, but later: the times of unneeded nodes start again.
 
 import type { MachineId } from '../model/machine.ts';
+import type { ReplacementInProgress } from '../model/pool.ts';
 
 export interface ScalingMemory {
   /** Since when a machine has been unneeded, by machine id. */
@@ -13,6 +14,9 @@ export interface ScalingMemory {
   readonly trials?: Readonly<Record<string, readonly string[]>>;
   /** By pool, what became of its last machines, if none of them helped a pod. */
   readonly streaks?: Readonly<Record<string, readonly string[]>>;
+  readonly replacement?: ReplacementInProgress | undefined;
+  /** When a replacement may be planned next. Not stored: a restart may plan it earlier. */
+  readonly replacementAt?: number | undefined;
 }
 
 export const EMPTY_MEMORY: ScalingMemory = { unneededSince: {}, assignments: {} };
@@ -24,15 +28,27 @@ export interface RequestedMachine {
   readonly pods: readonly string[];
 }
 
-/** Call it when a create step was carried out: the pods of the step are then placed on its machines first. */
+/**
+ * Call it when a create step was carried out: the pods of the step are then placed on its machines first, and the machines
+ * that it replaces are removed.
+ */
 export function rememberRequested(
   memory: ScalingMemory,
   machines: readonly RequestedMachine[],
+  replacement?: { readonly replaces: readonly MachineId[]; readonly at: number },
 ): ScalingMemory {
   const added = Object.fromEntries(machines.map(({ id, pods }) => [id, pods]));
+  const ids = machines.map(({ id }) => id);
   return {
     ...memory,
     assignments: { ...memory.assignments, ...added },
     trials: { ...memory.trials, ...added },
+    ...(replacement !== undefined && {
+      replacement: {
+        at: replacement.at,
+        replaced: replacement.replaces,
+        added: [...(memory.replacement?.added ?? []), ...ids],
+      },
+    }),
   };
 }

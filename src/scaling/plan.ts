@@ -74,6 +74,8 @@ export interface CreateStep {
   readonly host?: string | undefined;
   /** One entry per machine, with the pods it is for. */
   readonly machines: readonly PlannedPods[];
+  /** More machines than all steps of the plan create; they are removed once the new ones are ready. */
+  readonly replaces?: readonly MachineId[] | undefined;
   readonly reason: string;
   readonly facts: Facts;
 }
@@ -151,6 +153,7 @@ export type RefusalCode =
   | 'NodeNeededByPending'
   | 'NodePoolAtMinimum'
   | 'NodeKeptAsHeadroom'
+  | 'NodeReplacesOthers'
   | 'NodePoolDelay'
   | 'NodePoolNeverScalesDown'
   | 'NodePoolMaxConcurrent'

@@ -241,6 +241,7 @@ function sizesOf(pool: ScalingPool, input: ScalingInput): readonly SizeOffer[] {
     ...(input.settings.poolChoice === 'cheapest' && {
       price: pricePerHour(config, size, input.settings.pricing),
     }),
+    ...(input.settings.poolChoice === 'fewest' && { price: 1 }),
   }));
 }
 

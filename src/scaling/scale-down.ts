@@ -39,6 +39,8 @@ export interface ScaleDown {
   readonly steps: readonly DrainStep[];
   readonly refusals: readonly Refusal[];
   readonly unneededSince: ScalingMemory['unneededSince'];
+  /** Underutilized machines whose pods may be evicted. */
+  readonly evictable: readonly Candidate[];
   /** When a machine will have been unneeded for long enough, or a delay ends. */
   readonly nextAt: number | undefined;
 }
@@ -70,6 +72,7 @@ class ScaleDownDecision {
   readonly #up: ScaleUp;
   readonly #refusals: Refusal[] = [];
   readonly #unneededSince: Record<string, number> = {};
+  readonly #evictable: Candidate[] = [];
   readonly #unready: ReadonlySet<string>;
   /** Nodes that must not get pods: not proven to work, or being removed. */
   readonly #unusable: ReadonlySet<string>;
@@ -104,6 +107,7 @@ class ScaleDownDecision {
       steps,
       refusals: this.#refusals,
       unneededSince: this.#unneededSince,
+      evictable: this.#evictable,
       nextAt: this.#nextAt,
     };
   }
@@ -165,9 +169,25 @@ class ScaleDownDecision {
       };
     return (
       annotationRefusal(machine.node) ??
+      this.#replacingRefusal(machine) ??
       utilizationRefusal(candidate) ??
       this.#neededByPending(machine)
     );
+  }
+
+  #replacingRefusal({ id, node }: Machine): Refused | undefined {
+    const { replacement } = this.#input.memory;
+    if (replacement?.added.includes(id) !== true) return undefined;
+    const { length } = replacement.replaced;
+    return {
+      code: 'NodeReplacesOthers',
+      reason: `node ${node.name} was created to replace ${formatCount(length, 'machine')} that ${length === 1 ? 'is' : 'are'} not removed yet`,
+      facts: { replaced: length },
+    };
+  }
+
+  #isReplaced({ id }: ScalingMachine): boolean {
+    return this.#input.memory.replacement?.replaced.includes(id) === true;
   }
 
   #neededByPending({ id, node }: Machine): Refused | undefined {
@@ -193,6 +213,7 @@ class ScaleDownDecision {
     const known = this.#input.memory.unneededSince;
     const keys = ({ machine, utilization }: Candidate): readonly number[] => [
       utilization.pods === 0 ? 0 : 1,
+      this.#isReplaced(machine) ? 0 : 1,
       known[machine.id] === undefined ? 1 : 0,
       utilization.value,
       utilization.pods,
@@ -224,6 +245,7 @@ class ScaleDownDecision {
             });
             return false;
           }
+          this.#evictable.push(candidate);
           const attempt = tryDrain(node.name);
           if (!attempt.isPossible) this.#refuse(node.name, this.#nowhereRefusal(node, attempt));
           else this.#unneededSince[machine.id] = this.#unneededSinceOf(machine);
@@ -259,7 +281,7 @@ class ScaleDownDecision {
       const { unneededTimeMs } = state.pool.config.scaleDown;
       const since = this.#unneededSince[machine.id] ?? now;
       const until = since + unneededTimeMs;
-      if (until <= now) return true;
+      if (until <= now || this.#isReplaced(machine)) return true;
       this.#refuse(node.name, {
         code: 'NodeUnneededTooShort',
         reason:
@@ -348,7 +370,7 @@ class ScaleDownDecision {
     for (let round = 1; ; round += 1) {
       const selected = this.#select(due.filter(({ node }) => !risky.has(node.name)));
       const found = findRisky(
-        selected.map(({ candidate }) => candidate.node),
+        selected.map(({ candidate }) => candidate.node.name),
         this.#cluster,
         this.#drainOptions(this.#unusable, 0),
       );

@@ -233,7 +233,7 @@ const NOTHING_PACKED: Packing = {
   skipped: [],
 };
 
-function packPods(
+export function packPods(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
   { cluster, pods }: PackRequest,

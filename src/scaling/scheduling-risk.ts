@@ -2,34 +2,48 @@
 // Would a removal leave a pod pending? Its pods may fit elsewhere, but not all of them once kube-scheduler has placed the first
 // ones, which it does on the emptiest nodes. A pod that is left would need a new machine, which would be removed next, and so on.
 
-import type { Node } from '../model/node.ts';
-import { podKey } from '../model/pod.ts';
-import { type DrainAttempt, type Snapshot, simulateDrains } from '../scheduling/index.ts';
+import { type Pod, podKey } from '../model/pod.ts';
+import { type Snapshot, simulateDrains } from '../scheduling/index.ts';
 import { others, type Refused } from './removal-candidate.ts';
 import { comparePods } from './scale-up.ts';
 
 const PREFERENCES = ['free-after', 'balanced', 'free-before'] as const;
 
+interface RiskOptions {
+  readonly expendableBelow: number;
+  readonly avoid: ReadonlySet<string>;
+}
+
 /** The nodes among those drained at the same time that are risky, by name. */
 export function findRisky(
-  nodes: readonly Node[],
+  nodes: readonly string[],
   cluster: Snapshot,
-  options: { readonly expendableBelow: number; readonly avoid: ReadonlySet<string> },
+  options: RiskOptions,
 ): ReadonlyMap<string, Refused> {
-  const avoid = new Set([...options.avoid, ...nodes.map(({ name }) => name)]);
-  const risky = new Map<string, Refused>();
+  const waiting = findWaitingPods(nodes, cluster, options);
+  return new Map([...waiting].map(([name, pods]) => [name, refusalOf(name, pods)]));
+}
+
+/** The pods that would wait when these nodes are drained at the same time, by node. */
+export function findWaitingPods(
+  nodes: readonly string[],
+  cluster: Snapshot,
+  options: RiskOptions,
+): ReadonlyMap<string, readonly Pod[]> {
+  const avoid = new Set([...options.avoid, ...nodes]);
+  const waiting = new Map<string, readonly Pod[]>();
   for (const preference of PREFERENCES) {
     simulateDrains(cluster, { ...options, avoid, preference }, (tryDrain) => {
       for (const node of nodes) {
-        const attempt = tryDrain(node.name);
-        if (!attempt.isPossible) risky.set(node.name, refusalOf(node, attempt));
+        const { isPossible, left } = tryDrain(node);
+        if (!isPossible) waiting.set(node, left);
       }
     });
   }
-  return risky;
+  return waiting;
 }
 
-function refusalOf({ name }: Node, { left }: DrainAttempt): Refused {
+function refusalOf(name: string, left: readonly Pod[]): Refused {
   const [first] = left.toSorted(comparePods);
   const pod = first === undefined ? '' : podKey(first);
   return {

@@ -3,6 +3,7 @@
 // seed, and becomes Ready. When the VM stops, the Node becomes NotReady. Guests read only their seed and SMBIOS UUID.
 import { vmProviderId } from '../../model/provider-id.ts';
 import { parseTaint } from '../../model/taints.ts';
+import type { ClusterNode } from '../../ports/cluster.ts';
 import type { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import type { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
 import type { MemoryVm } from '../../ports/fakes/memory-region.ts';
@@ -13,6 +14,8 @@ const BOOT_MS = 4_000;
 const READY_MS = 6_000;
 
 export interface GuestBehaviour {
+  /** Its node has the size of its VM, not the same size as all others. */
+  readonly reportsVmSize?: boolean;
   /** Registers without a provider id. */
   readonly withoutProviderId?: boolean;
   /** Never registers. */
@@ -78,9 +81,11 @@ export class SimulatedGuests {
     if (!hasValidToken && !this.#joined.has(uuid)) return;
     this.#joined.add(uuid);
     const name = vm.options.get('name') ?? '';
+    const resources = this.behaviour.reportsVmSize === true ? resourcesOf(vm) : undefined;
     cluster.state.putNode(
       aClusterNode({
         name,
+        ...(resources !== undefined && { capacity: resources, allocatable: resources }),
         uid: `uid-${smbiosUuidOf(vm)}`,
         systemUuid: smbiosUuidOf(vm),
         providerId:
@@ -124,4 +129,13 @@ function listItems(seed: string, list: string): readonly string[] {
     const [, item] = /^\s+- ["']?([^"']*)["']?$/.exec(line) ?? [];
     return item === undefined ? [] : [item];
   });
+}
+
+/** A guest sees all of its VM. */
+function resourcesOf({ options }: MemoryVm): ClusterNode['allocatable'] {
+  return {
+    cpu: options.get('cores') ?? '1',
+    memory: `${options.get('memory') ?? 512}Mi`,
+    pods: '110',
+  };
 }

@@ -77,7 +77,13 @@ const CASES: readonly (readonly [string, CollectionName, string, RecordParts])[]
     {
       pools: aPoolState({
         pool: 'role:worker',
-        scaling: { at: AT, unneededSince: { [ID]: AT }, trials: { [ID]: ['u'] }, streak: ['s'] },
+        scaling: {
+          at: AT,
+          unneededSince: { [ID]: AT },
+          trials: { [ID]: ['u'] },
+          streak: ['s'],
+          replacement: { at: AT, replaced: [ID], added: [] },
+        },
       }),
     },
   ],

@@ -20,6 +20,7 @@ import type {
   PoolPause,
   PoolScaling,
   PoolState,
+  ReplacementInProgress,
 } from '../../model/pool.ts';
 import type { TemplateVersion, VmNetwork, VmRequest, VmSource } from '../../model/role.ts';
 import {
@@ -292,6 +293,13 @@ export const poolStateStatus = object<Partial<PoolState>>('What must survive a r
         list('Uids of pods.', text('A uid.')),
       ),
       streak: list('What became of the last machines, if none helped a pod.', text('An outcome.')),
+      replacement: optional(
+        object<ReplacementInProgress>('Machines that fewer new ones replace.', {
+          at: time('When it began, or when the last machine was removed.'),
+          replaced: machineIds('The machines that are still to be removed.'),
+          added: machineIds('The new machines.'),
+        }),
+      ),
     }),
   ),
   allocatable: optional(

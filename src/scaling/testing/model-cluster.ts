@@ -185,7 +185,7 @@ export class ModelCluster {
     return { ...host, pools: Object.fromEntries(pools) };
   }
 
-  #create({ pool, size, region, host, machines }: CreateStep): void {
+  #create({ pool, size, region, host, machines, replaces }: CreateStep): void {
     const requested = machines.map(({ pods }) => {
       const place = this.#placeFor(pool, size, host === undefined ? undefined : { region, host });
       this.#lastId += 1;
@@ -197,7 +197,11 @@ export class ModelCluster {
       return { id, pods: pods.map(({ uid }) => uid) };
     });
     this.#addedAt.set(pool, this.now);
-    this.#memory = rememberRequested(this.#memory, requested);
+    this.#memory = rememberRequested(
+      this.#memory,
+      requested,
+      replaces && { replaces, at: this.now },
+    );
     this.#checkLimits(pool);
   }
 

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import type { Pod } from '../model/pod.ts';
+import { decide } from './decide.ts';
+import { type Decision, rememberRequested, type ScalingInput } from './index.ts';
+import {
+  aMachineId,
+  anInput,
+  aPod,
+  aScalingMachine,
+  aScalingPool,
+  aWorkerNode,
+  GIB,
+  type InputOptions,
+  type MachineOptions,
+  MINUTE,
+  NOW,
+} from './testing/builders.ts';
+
+const HOUR = 60 * MINUTE;
+const SMALL = { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
+const SCALE_DOWN = { utilizationThreshold: 0.9, unneededTime: '2m', maxConcurrent: 3 };
+const POOLS = [
+  aScalingPool({
+    name: 'small',
+    size: { cpu: 2, memory: '2Gi', disk: '20Gi' },
+    scaleDown: SCALE_DOWN,
+  }),
+  aScalingPool({
+    name: 'large',
+    size: { cpu: 4, memory: '8Gi', disk: '20Gi' },
+    scaleDown: SCALE_DOWN,
+  }),
+];
+const IDS = [1, 2, 3, 4, 5, 6];
+
+/** Six small nodes with a pod each, of which three fit on one large node. */
+function sixSmallNodes(over: InputOptions = {}): ScalingInput {
+  return anInput({
+    pools: POOLS,
+    nodes: IDS.map((id) =>
+      aWorkerNode(`s-${id}`, { allocatable: { cpu: '2', memory: '1800Mi', pods: '110' } }),
+    ),
+    machines: IDS.map((id) => aScalingMachine({ id, pool: 'small', size: SMALL, on: `s-${id}` })),
+    pods: IDS.map((id) =>
+      aPod({ name: `web-${id}`, on: `s-${id}`, cpu: '1200m', memory: '1200Mi' }),
+    ),
+    ...over,
+  });
+}
+
+function created({ plan }: Decision): readonly string[] {
+  return plan.steps.flatMap((step) =>
+    step.kind === 'create' ? step.machines.map(() => step.pool) : [],
+  );
+}
+
+/** As the autoscaler does when it has carried out the plan: new machines 11, 12, … with a ready node. */
+function carryOut(input: ScalingInput, { plan, memory }: Decision, now: number): ScalingInput {
+  const [step] = plan.steps;
+  if (step?.kind !== 'create' || step.replaces === undefined) throw new Error('no replacement');
+  const added = step.machines.map((_, index) => 11 + index);
+  const size = { cpu: 4, memoryBytes: 8 * GIB, diskBytes: 20 * GIB };
+  return sixSmallNodes({
+    now,
+    memory: rememberRequested(
+      memory,
+      added.map((id) => ({ id: aMachineId(id), pods: [] })),
+      { replaces: step.replaces, at: input.now },
+    ),
+    nodes: [
+      ...input.snapshot.nodes,
+      ...added.map((id) =>
+        aWorkerNode(`l-${id}`, { allocatable: { cpu: '4', memory: '7800Mi', pods: '110' } }),
+      ),
+    ],
+    machines: [
+      ...input.machines,
+      ...added.map((id) => aScalingMachine({ id, pool: 'large', size, on: `l-${id}` })),
+    ],
+  });
+}
+
+describe('machines that cannot be removed one by one', () => {
+  it('are replaced by fewer, with the reason', () => {
+    const { plan } = decide(sixSmallNodes());
+    expect(plan.steps).toMatchObject([
+      {
+        kind: 'create',
+        pool: 'large',
+        machines: [{ pods: [] }],
+        replaces: [1, 2].map(aMachineId),
+        reason:
+          '1 machine of pool large (4 vCPUs, 8 GiB) instead of 2 that cannot be emptied one by one: nodes s-1, s-2',
+        facts: { machines: 1, replaced: 2 },
+      },
+    ]);
+  });
+
+  it.each<[string, { pods?: readonly Pod[]; machines?: readonly MachineOptions[] }]>([
+    ['a pod is pending', { pods: [aPod({ name: 'new', cpu: '100m' })] }],
+    ['a machine is being provisioned', { machines: [{ id: 9, phase: 'booting' as const }] }],
+    ['a machine is being drained', { machines: [{ id: 9, on: 's-9', isDraining: true }] }],
+  ])('are not replaced while %s', (_, { pods = [], machines = [] }) => {
+    const input = sixSmallNodes();
+    const all = IDS.flatMap((id) => input.snapshot.podsOn(`s-${id}`));
+    const decision = decide(
+      sixSmallNodes({
+        pods: [...all, ...pods],
+        machines: [
+          ...input.machines,
+          ...machines.map((one) => aScalingMachine({ ...one, pool: 'large' })),
+        ],
+        nodes: [...input.snapshot.nodes, ...machines.map(() => aWorkerNode('s-9'))],
+      }),
+    );
+    expect(decision.plan.steps.filter((step) => 'replaces' in step)).toEqual([]);
+  });
+
+  it('are not replaced before their pods have run for the unneeded time', () => {
+    const pods = IDS.map((id) =>
+      aPod({
+        name: `web-${id}`,
+        on: `s-${id}`,
+        cpu: '1200m',
+        memory: '1200Mi',
+        createdAt: NOW - MINUTE,
+      }),
+    );
+    expect(created(decide(sixSmallNodes({ pods })))).toEqual([]);
+    expect(created(decide(sixSmallNodes({ pods, now: NOW + MINUTE })))).toEqual(['large']);
+  });
+
+  it.each([
+    ['a higher price', { pricePerHour: 10 }, {}],
+    ['the minimum of their pool', {}, { limits: { min: 6, max: 10 } }],
+    ['a higher utilization than the threshold', {}, { scaleDown: { utilizationThreshold: 0.5 } }],
+    ['scaleDown.when', {}, { scaleDown: { ...SCALE_DOWN, when: 'empty' } }],
+  ])('are not replaced against %s', (_, large, small) => {
+    const file = { cpu: 2, memory: '2Gi', disk: '20Gi' };
+    const pools = [
+      aScalingPool({ name: 'small', size: file, scaleDown: SCALE_DOWN, ...small }),
+      aScalingPool({
+        name: 'large',
+        size: { cpu: 4, memory: '8Gi', disk: '20Gi' },
+        scaleDown: SCALE_DOWN,
+        ...large,
+      }),
+    ];
+    expect(created(decide(sixSmallNodes({ pools })))).toEqual([]);
+  });
+
+  it('are not replaced for a single machine less', () => {
+    const input = sixSmallNodes();
+    const nodes = input.snapshot.nodes.slice(0, 2);
+    const pods = nodes.flatMap(({ name }) => input.snapshot.podsOn(name));
+    const machines = input.machines.slice(0, 2);
+    expect(created(decide(sixSmallNodes({ nodes, pods, machines })))).toEqual([]);
+  });
+
+  it('are searched once in the unneeded time, not with every decision', () => {
+    const pools = [aScalingPool({ name: 'small', size: { cpu: 2, memory: '2Gi', disk: '20Gi' } })];
+    const { memory } = decide(sixSmallNodes({ pools }));
+    expect(memory.replacementAt).toBe(NOW + 10 * MINUTE);
+    const next = decide(sixSmallNodes({ pools, memory, now: NOW + MINUTE }));
+    expect(next.memory.replacementAt).toBe(NOW + 10 * MINUTE);
+  });
+});
+
+describe('a replacement in progress', () => {
+  const input = sixSmallNodes();
+  const first = decide(input);
+
+  it('removes the replaced machines at once, and keeps the new one, which is empty', () => {
+    const { plan } = decide(carryOut(input, first, NOW + 20 * MINUTE));
+    expect(plan.steps.map((step) => 'node' in step && step.node)).toEqual(['s-1', 's-2']);
+    expect(plan.refusals).toContainEqual(
+      expect.objectContaining({
+        subject: { kind: 'node', name: 'l-11' },
+        code: 'NodeReplacesOthers',
+        reason: 'node l-11 was created to replace 2 machines that are not removed yet',
+      }),
+    );
+  });
+
+  it('is over when the last of them is gone', () => {
+    const after = carryOut(input, first, NOW + 20 * MINUTE);
+    const left = new Set<string>([1, 2].map(aMachineId));
+    const { memory } = decide({
+      ...after,
+      machines: after.machines.filter(({ id }) => !left.has(id)),
+    });
+    expect(memory.replacement).toBeUndefined();
+  });
+
+  it('fails when a new machine is lost: the next one is planned hours later', () => {
+    const after = carryOut(input, first, NOW + 20 * MINUTE);
+    const machines = after.machines.filter(({ id }) => id !== aMachineId(11));
+    const lost = decide({ ...after, machines });
+    expect(created(lost)).toEqual([]);
+    const later = (ms: number) =>
+      decide(sixSmallNodes({ memory: lost.memory, now: after.now + ms }));
+    expect(created(later(5 * HOUR))).toEqual([]);
+    expect(created(later(6 * HOUR))).toEqual(['large']);
+  });
+
+  it('fails when no machine has been removed for an hour; then the new one may go', () => {
+    const after = carryOut(input, first, NOW + HOUR);
+    const { memory, plan } = decide(after);
+    expect(memory.replacement).toBeUndefined();
+    expect(plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
+  });
+});
