@@ -204,8 +204,12 @@ describe('a replacement in progress', () => {
     expect(created(later(6 * HOUR))).toEqual(['large']);
   });
 
-  it('fails when no machine has been removed for an hour; then the new one may go', () => {
-    const after = carryOut(input, first, NOW + HOUR);
+  it('fails when no machine has been removed for an hour after the delay; then the new one may go', () => {
+    const delayMs = POOLS[0]!.config.scaleDown.delayAfterAddMs;
+    expect(delayMs).toBeGreaterThan(0);
+    const before = decide(carryOut(input, first, NOW + HOUR + delayMs - 1));
+    expect(before.memory.replacement).toBeDefined();
+    const after = carryOut(input, first, NOW + HOUR + delayMs);
     const { memory, plan } = decide(after);
     expect(memory.replacement).toBeUndefined();
     expect(plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');

@@ -34,7 +34,7 @@ interface Situation {
   readonly down: ScaleDown;
 }
 
-/** How long no machine may have been removed until a replacement has failed. */
+/** How long no machine may have been removed until a replacement has failed, beside the delay after an added machine. */
 const STALLED_MS = 60 * 60_000;
 /** When the next one may be planned after one that failed. */
 const AFTER_FAILURE_MS = 6 * 60 * 60_000;
@@ -56,15 +56,17 @@ const MAX_WORK = 30_000;
 
 /** What is left of the replacement in progress. */
 export function followReplacement(input: ScalingInput): Partial<ScalingMemory> {
-  const { machines, memory, now } = input;
+  const { machines, memory, now, pools } = input;
   const { replacement } = memory;
   if (replacement === undefined) return {};
+  const delayMs = Math.max(0, ...pools.map(({ config }) => config.scaleDown.delayAfterAddMs));
   const present = new Set(machines.map(({ id }) => id));
   const staying = new Set(machines.filter(isStaying).map(({ id }) => id));
   const replaced = replacement.replaced.filter((id) => present.has(id));
   if (replaced.length === 0) return { replacement: undefined };
   const at = replaced.length < replacement.replaced.length ? now : replacement.at;
-  const hasFailed = now - at >= STALLED_MS || !replacement.added.every((id) => staying.has(id));
+  const isStalled = now - at >= STALLED_MS + delayMs;
+  const hasFailed = isStalled || !replacement.added.every((id) => staying.has(id));
   if (hasFailed) return { replacement: undefined, replacementAt: now + AFTER_FAILURE_MS };
   return { replacement: { ...replacement, at, replaced } };
 }
