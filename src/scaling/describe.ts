@@ -10,7 +10,7 @@ import {
   type PoolRefusal,
   type UnplacedPod,
 } from '../scheduling/index.ts';
-import type { Facts, Refusal, RefusalCode } from './plan.ts';
+import type { Facts, PodName, Refusal, RefusalCode } from './plan.ts';
 import { NO_HOST, type PoolState } from './pool-offers.ts';
 
 const GIB = 2 ** 30;
@@ -153,4 +153,8 @@ export function describeUnplaced(
     reason: more === 0 ? text : `${text}; and ${more} more`,
     causes,
   };
+}
+
+export function nameOf({ namespace, name, uid }: Pod): PodName {
+  return { namespace, name, uid };
 }

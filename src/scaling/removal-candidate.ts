@@ -4,6 +4,7 @@
 import { formatAge, formatCount } from '../model/format-text.ts';
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
+import type { ReplacementInProgress } from '../model/pool.ts';
 import type { ScalingMachine, ScalingNode } from './input.ts';
 import type { Facts, PlannedMove, RefusalCode } from './plan.ts';
 import type { PoolState } from './pool-offers.ts';
@@ -53,6 +54,20 @@ export function utilizationRefusal({
   };
 }
 
+/** A machine that was created for a replacement is empty until pods are evicted from the others. */
+export function replacingRefusal(
+  { id, node }: Pick<ScalingMachine, 'id'> & { readonly node: ScalingNode },
+  replacement: ReplacementInProgress | undefined,
+): Refused | undefined {
+  if (replacement?.added.includes(id) !== true) return undefined;
+  const { length } = replacement.replaced;
+  return {
+    code: 'NodeReplacesOthers',
+    reason: `node ${node.name} was created to replace ${formatCount(length, 'machine')} that ${length === 1 ? 'is' : 'are'} not removed yet`,
+    facts: { replaced: length },
+  };
+}
+
 /** Delays of the pool. */
 export function delayRefusal({ node, state }: Candidate, now: number): Refused | undefined {
   const { config, lastAddAt, lastDeleteAt, lastFailureAt } = state.pool;
@@ -83,9 +98,16 @@ export function drainReason(
   {
     planned,
     unneededMs,
-  }: { readonly planned: readonly PlannedMove[]; readonly unneededMs: number },
+    isReplaced,
+  }: {
+    readonly planned: readonly PlannedMove[];
+    readonly unneededMs: number;
+    readonly isReplaced: boolean;
+  },
 ): string {
-  const since = `node ${node.name} has been unneeded for ${formatAge(unneededMs)}`;
+  const since = isReplaced
+    ? `node ${node.name} is replaced by new machines`
+    : `node ${node.name} has been unneeded for ${formatAge(unneededMs)}`;
   if (utilization.pods === 0) return `${since}: it is empty`;
   const targets = [...new Set(planned.map(({ to }) => to))].toSorted();
   const named = targets.slice(0, 3).join(', ') + others(Math.max(0, targets.length - 3));

@@ -174,6 +174,9 @@ describe('a replacement in progress', () => {
   it('removes the replaced machines at once, and keeps the new one, which is empty', () => {
     const { plan } = decide(carryOut(input, first, NOW + 20 * MINUTE));
     expect(plan.steps.map((step) => 'node' in step && step.node)).toEqual(['s-1', 's-2']);
+    expect(plan.steps[0]?.reason).toBe(
+      'node s-1 is replaced by new machines: cpu 60 % and memory 66.7 % requested, and its pod fits on l-11',
+    );
     expect(plan.refusals).toContainEqual(
       expect.objectContaining({
         subject: { kind: 'node', name: 'l-11' },

@@ -12,6 +12,7 @@ import {
   simulateDrains,
   withNodes,
 } from '../scheduling/index.ts';
+import { nameOf } from './describe.ts';
 import { type EvictionContext, findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
 import { findLeavingNodes, isReady, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
@@ -29,6 +30,7 @@ import {
   others,
   percentOf,
   type Refused,
+  replacingRefusal,
   utilizationRefusal,
 } from './removal-candidate.ts';
 import { comparePods, type ScaleUp } from './scale-up.ts';
@@ -169,21 +171,10 @@ class ScaleDownDecision {
       };
     return (
       annotationRefusal(machine.node) ??
-      this.#replacingRefusal(machine) ??
+      replacingRefusal(machine, this.#input.memory.replacement) ??
       utilizationRefusal(candidate) ??
       this.#neededByPending(machine)
     );
-  }
-
-  #replacingRefusal({ id, node }: Machine): Refused | undefined {
-    const { replacement } = this.#input.memory;
-    if (replacement?.added.includes(id) !== true) return undefined;
-    const { length } = replacement.replaced;
-    return {
-      code: 'NodeReplacesOthers',
-      reason: `node ${node.name} was created to replace ${formatCount(length, 'machine')} that ${length === 1 ? 'is' : 'are'} not removed yet`,
-      facts: { replaced: length },
-    };
   }
 
   #isReplaced({ id }: ScalingMachine): boolean {
@@ -445,7 +436,11 @@ class ScaleDownDecision {
       machine: machine.id,
       node: node.name,
       moves: planned,
-      reason: drainReason(candidate, { planned, unneededMs }),
+      reason: drainReason(candidate, {
+        planned,
+        unneededMs,
+        isReplaced: this.#isReplaced(machine),
+      }),
       facts: {
         unneededMs,
         cpuPercent: percentOf(utilization.cpu),
@@ -462,8 +457,4 @@ function hasNode(machine: ScalingMachine): machine is Machine {
 
 function isReal(pod: Pod): boolean {
   return !isPlaceholder(pod);
-}
-
-function nameOf({ namespace, name, uid }: Pod): PlannedMove['pod'] {
-  return { namespace, name, uid };
 }
