@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver with records in Kubernetes, on virtual time.
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createFleet, DriverRegistry } from '../../src/fleet/index.ts';
+import { aJoiningTestFleet, joiningSettings } from '../../src/fleet/testing/joining-test-fleet.ts';
 import { REGION, someSettings } from '../../src/fleet/testing/settings.ts';
-import { aTestFleet, REASON } from '../../src/fleet/testing/test-fleet.ts';
+import {
+  aFleet,
+  aTestFleet,
+  existingResources,
+  REASON,
+} from '../../src/fleet/testing/test-fleet.ts';
+import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { MemoryCluster } from '../../src/ports/fakes/memory-cluster.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
@@ -65,4 +72,83 @@ it('a new driver sees what the driver before has written, although its watches a
   await clock.advance(3_000);
   expect(await phasesOf(b.store)).toEqual(['ready']);
   await b.end();
+});
+
+describe('a driver that goes on while its records are restored from a backup', () => {
+  const HOUR_MS = 3_600_000;
+
+  async function setUpDriver() {
+    const parts = aJoiningTestFleet();
+    const { clock, guests, hypervisor } = parts;
+    const bench = new StoreBench(clock);
+    onTestFinished(() => bench.cleanup());
+    const store = await bench.open({ watchSeconds: 10 });
+    const fleet = aFleet({ ...parts, store, settings: joiningSettings(), seed: 1 });
+    const held = { name: RECONCILE_LEASE, holder: 'test', durationMs: HOUR_MS };
+    let lease = await store.leases.acquire(held);
+    const passUntil = async (isDone: () => Promise<boolean>) => {
+      for (let pass = 0; pass < 600; pass += 1) {
+        if (await isDone()) return;
+        guests.settle();
+        lease = await store.leases.renew(lease, HOUR_MS);
+        await fleet.reconcileOnce(lease);
+        await clock.advance(1_000);
+      }
+      expect.unreachable(`after 600 passes: ${(await phasesOf(store)).join(' ')}`);
+    };
+    const passes = (count: number) => {
+      let left = count;
+      return passUntil(() => Promise.resolve((left -= 1) < 0));
+    };
+    const scaleTo = async (size: number) => {
+      await fleet.scaleTo('workers', size, REASON);
+      await passUntil(async () => {
+        const phases = await phasesOf(store);
+        return phases.filter((phase) => phase === 'ready').length === size;
+      });
+    };
+    const vms = () => existingResources(hypervisor).vms.toSorted((a, b) => a - b);
+    const storedPhases = async () => phasesOf(await bench.open());
+    return { bench, store, fleet, hypervisor, passUntil, passes, scaleTo, vms, storedPhases };
+  }
+
+  it('adopts the machines that the backup does not have', async () => {
+    const { bench, passes, scaleTo, vms, hypervisor, storedPhases } = await setUpDriver();
+    await scaleTo(1);
+    const backup = bench.sim.snapshot();
+    await scaleTo(3);
+    const before = vms();
+    bench.sim.restore(backup);
+    await passes(120);
+    expect(vms()).toEqual(before);
+    expect(await storedPhases()).toEqual(['ready', 'ready', 'ready']);
+    expect(hypervisor.calls.filter(({ method }) => method === 'destroyVm')).toEqual([]);
+  });
+
+  it.each(['creating', 'configuring', 'booting', 'joining'] as const)(
+    'completes a machine once whose record vanishes while it is %s',
+    async (phase) => {
+      const { bench, store, fleet, passUntil, passes, vms, storedPhases } = await setUpDriver();
+      const backup = bench.sim.snapshot();
+      await fleet.scaleTo('workers', 1, REASON);
+      await passUntil(async () => (await phasesOf(store)).includes(phase));
+      bench.sim.restore(backup);
+      await passes(200);
+      expect(vms()).toHaveLength(1);
+      expect(await storedPhases()).toEqual(['ready']);
+    },
+  );
+
+  it('does not create a machine again that was deleted since', async () => {
+    const { bench, fleet, passUntil, passes, scaleTo, vms, storedPhases } = await setUpDriver();
+    await scaleTo(2);
+    const backup = bench.sim.snapshot();
+    await fleet.scaleTo('workers', 1, REASON);
+    await passUntil(() => Promise.resolve(vms().length === 1));
+    const before = vms();
+    bench.sim.restore(backup);
+    await passes(400);
+    expect(vms()).toEqual(before);
+    expect((await storedPhases()).filter((phase) => phase === 'ready')).toHaveLength(1);
+  });
 });

@@ -6,6 +6,7 @@ import type { PvescalerError } from '../../src/ports/errors.ts';
 import { ScriptedTransport } from '../../src/ports/fakes/scripted-transport.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
+import type { Transport } from '../../src/ports/transport.ts';
 import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import { SimTransport } from './sim-transport.ts';
 
@@ -20,9 +21,20 @@ async function setUp(
   const sim = new KubernetesSim({ clock, random });
   for (const name of nodes) sim.create('v1', 'nodes', { metadata: { name } });
   const errors: PvescalerError[] = [];
+  const simulated = new SimTransport(sim);
+  const lists: string[] = [];
+  const transport: Transport = {
+    request: (request) => {
+      const { pathname, searchParams } = new URL(request.url);
+      // One object is read for the newest version.
+      if (!searchParams.has('watch') && searchParams.get('limit') !== '1') lists.push(pathname);
+      return simulated.request(request);
+    },
+    close: () => simulated.close(),
+  };
   const open = () => {
     const cluster = new KubernetesCluster({
-      transport: new SimTransport(sim),
+      transport,
       server: 'http://sim.example',
       caPem: undefined,
       clock,
@@ -34,7 +46,7 @@ async function setUp(
     onTestFinished(() => cluster.close());
     return cluster;
   };
-  return { clock, sim, errors, open };
+  return { clock, sim, errors, lists, open };
 }
 
 async function setUpSynced(options?: Partial<KubernetesClusterOptions>, nodes?: readonly string[]) {
@@ -205,36 +217,48 @@ describe('the watch of the watch cache', () => {
   });
 
   it('resumes after a broken connection without a new list', async () => {
-    const { sim, clock, names, count } = await setUpSynced({}, ['a']);
+    const { sim, clock, names, lists } = await setUpSynced({}, ['a']);
     sim.watches.disconnect();
     sim.create('v1', 'nodes', { metadata: { name: 'b' } });
     await clock.advance(5_000);
     expect(await names()).toEqual(['a', 'b']);
-    expect(count(`GET ${NODES}`)).toBe(1);
+    expect(lists).toEqual([NODES]);
   });
 
   it('lists again after an ERROR event with 410', async () => {
-    const { sim, clock, names, count } = await setUpSynced({}, ['a', 'b']);
+    const { sim, clock, names, lists } = await setUpSynced({}, ['a', 'b']);
     sim.watches.disconnect();
     sim.remove('v1', 'nodes', { name: 'a' });
     sim.compact();
     await clock.advance(5_000);
     expect(await names()).toEqual(['b']);
-    expect(count(`GET ${NODES}`)).toBe(2);
+    expect(lists).toEqual([NODES, NODES]);
   });
 
   it('lists again after a response with status 410', async () => {
-    const { sim, clock, names, count } = await setUpSynced({}, ['a']);
+    const { sim, clock, names, lists } = await setUpSynced({}, ['a']);
     const fault = { kind: 'status', status: 410, reason: 'Gone' } as const;
     sim.faults.add({ verb: 'WATCH', fault });
     sim.watches.disconnect();
     await clock.advance(5_000);
     expect(await names()).toEqual(['a']);
-    expect(count(`GET ${NODES}`)).toBe(2);
+    expect(lists).toEqual([NODES, NODES]);
+  });
+
+  it('lists again when the server was restored from an older backup', async () => {
+    const { sim, clock, names, lists } = await setUpSynced({}, ['a', 'b']);
+    const backup = sim.snapshot();
+    sim.remove('v1', 'nodes', { name: 'a' });
+    await clock.advance(1_000);
+    expect(await names()).toEqual(['b']);
+    sim.restore(backup);
+    await clock.advance(5_000);
+    expect(await names()).toEqual(['a', 'b']);
+    expect(lists).toEqual([NODES, NODES]);
   });
 
   it('reports an ERROR event other than 410 and resumes', async () => {
-    const { sim, clock, names, count, errors } = await setUpSynced({}, ['a']);
+    const { sim, clock, names, lists, errors } = await setUpSynced({}, ['a']);
     const object = {
       kind: 'Status',
       metadata: {},
@@ -246,7 +270,7 @@ describe('the watch of the watch cache', () => {
     sim.create('v1', 'nodes', { metadata: { name: 'b' } });
     await clock.advance(5_000);
     expect(await names()).toEqual(['a', 'b']);
-    expect(count(`GET ${NODES}`)).toBe(1);
+    expect(lists).toEqual([NODES]);
     expect(errors.map(({ message }) => message)).toEqual([expect.stringContaining('etcd')]);
   });
 

@@ -208,6 +208,7 @@ export class KubernetesStore implements Store {
         return read;
       },
       onChange: (keys) => copy.reflect(keys.map((key) => key.slice(namespace.length + 1))),
+      onRestored: () => copy.forgetOwnWrites(),
       onError,
       ...(pageSize !== undefined && { pageSize }),
       ...(watchSeconds !== undefined && { watchSeconds }),

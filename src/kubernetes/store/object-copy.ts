@@ -97,6 +97,13 @@ export class ObjectCopy {
     for (const name of new Set([...names, ...this.#own.keys()])) this.#settle(name);
   }
 
+  /** The API server was restored from a backup, and listed again: its versions and those of own writes cannot be compared. */
+  forgetOwnWrites(): void {
+    const names = [...this.#own.keys()];
+    this.#own.clear();
+    this.reflect(names);
+  }
+
   /** The API server has confirmed a write of this process, or returned the object. */
   confirm(name: string, object: ServerObject): void {
     const { uid, version } = object;

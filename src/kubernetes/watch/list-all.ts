@@ -38,7 +38,7 @@ export async function listAll(request: ListRequest): Promise<string> {
     if (page.ok) {
       for (const item of page.value.items ?? []) request.onObject(item);
       continueToken = page.value.metadata.continue ?? '';
-      if (continueToken === '') return readVersion(page.value, operation);
+      if (continueToken === '') return versionOf(page.value, operation);
     } else if (isExpired(page.status) && continueToken !== '') {
       // Paging took longer than the server keeps the version. A list in one page cannot expire.
       request.onRestart();
@@ -50,7 +50,19 @@ export async function listAll(request: ListRequest): Promise<string> {
   }
 }
 
-function readVersion({ metadata }: ApiList<ApiObject>, operation: string): string {
+/** The newest resource version of the server, read from etcd. */
+export async function readVersion({
+  api,
+  path,
+  signal,
+}: Pick<ListRequest, 'api' | 'path' | 'signal'>): Promise<string> {
+  const operation = `list ${path}`;
+  const query = { limit: '1' };
+  const page = await api.requestOrThrow<ApiList<ApiObject>>({ path, query, operation, signal });
+  return versionOf(page, operation);
+}
+
+function versionOf({ metadata }: ApiList<ApiObject>, operation: string): string {
   if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== '') {
     return metadata.resourceVersion;
   }

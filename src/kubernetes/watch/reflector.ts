@@ -5,7 +5,7 @@ import { asPvescalerError, Cancelled, type PvescalerError } from '../../ports/er
 import type { Random } from '../../ports/random.ts';
 import type { ApiClient } from '../api-client.ts';
 import type { ApiObject } from '../objects.ts';
-import { listAll } from './list-all.ts';
+import { listAll, readVersion } from './list-all.ts';
 import { PauseDetector } from './pause-detector.ts';
 import { type WatchEnd, watchOnce } from './watch-once.ts';
 
@@ -19,6 +19,8 @@ interface ReflectorOptions<T> {
   readonly parse: (object: ApiObject) => T | undefined;
   /** Receives the keys (`namespace/name`) of what changed; none after a list without a difference. */
   readonly onChange: (keys: readonly string[]) => void;
+  /** Called when versions have gone back and the cache is what a new list has returned. */
+  readonly onRestored?: (() => void) | undefined;
   readonly onError: (error: PvescalerError) => void;
   /** Called when a watch has ended and the next one begins. */
   readonly onRestart?: ((reason: WatchEnd['kind']) => void) | undefined;
@@ -147,6 +149,7 @@ export class Reflector<T> {
   }
 
   async #listAndWatch(signal: AbortSignal): Promise<void> {
+    const isRestored = await this.#detectRestoredServer();
     if (this.#listedGeneration < this.#requestedGeneration) await this.#list();
     const { clock } = this.#options;
     const versionBefore = this.#resourceVersion;
@@ -155,11 +158,32 @@ export class Reflector<T> {
     if (end.kind === 'failed') throw end.error;
     if (!signal.aborted) this.#options.onRestart?.(end.kind);
     if (end.kind === 'expired') this.#requestedGeneration += 1;
-    if (end.kind === 'ended' && end.isOnTime) this.#markFresh();
-    const hasWorked =
-      this.#resourceVersion !== versionBefore || clock.monotonic() - startedAt >= MIN_WATCH_MS;
+    else if (end.isOnTime) this.#markFresh();
+    else this.#isCurrent = false;
+    const hasAdvanced = !isRestored && this.#resourceVersion !== versionBefore;
+    const hasWorked = hasAdvanced || clock.monotonic() - startedAt >= MIN_WATCH_MS;
     if (hasWorked) this.#backoff.reset();
     else await this.#backoff.sleep(signal);
+  }
+
+  /**
+   * After a restore of an older backup the versions of the server are below ours. A watch from our version would then succeed
+   * and deliver nothing, which looks like a collection that does not change. A restore ends every watch early or with an
+   * error, so one object is read after that.
+   */
+  async #detectRestoredServer(): Promise<boolean> {
+    if (this.#isCurrent || this.#listedGeneration < this.#requestedGeneration) return false;
+    const { api, path } = this.#options;
+    const version = await readVersion({ api, path, signal: this.#stopping.signal });
+    if (Number(version) >= this.version) return false;
+    this.#forgetVersions();
+    return true;
+  }
+
+  /** The next list replaces everything: the same version may be another content now. */
+  #forgetVersions(): void {
+    this.#resourceVersion = '';
+    this.#requestedGeneration += 1;
   }
 
   async #list(): Promise<void> {
@@ -180,12 +204,18 @@ export class Reflector<T> {
         items = new Map();
       },
     });
+    if (Number(version) < this.version) {
+      this.#forgetVersions();
+      return this.#list();
+    }
+    const isRestored = this.#listedGeneration > 0 && this.#resourceVersion === '';
     const changed = differences(this.#items, items);
     this.#items = items;
     this.#resourceVersion = version;
     this.#freshAt = startedAt;
     this.#listedGeneration = generation;
     this.#clearError();
+    if (isRestored) this.#options.onRestored?.();
     this.#options.onChange(changed);
     this.#resolveWaiters(generation);
   }
@@ -225,7 +255,8 @@ export class Reflector<T> {
   #parse(object: ApiObject): CachedItem<T> | undefined {
     const version = object.metadata.resourceVersion ?? '';
     const known = this.#items.get(objectKey(object));
-    if (known !== undefined && version !== '' && known.version === version) return known;
+    const isComparable = version !== '' && this.#resourceVersion !== '';
+    if (known !== undefined && isComparable && known.version === version) return known;
     const value = this.#options.parse(object);
     return value === undefined ? undefined : { version, value };
   }

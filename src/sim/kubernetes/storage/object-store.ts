@@ -218,12 +218,18 @@ export class ObjectStore {
     }
   }
 
-  /** Replays the changes after a version, then reports new ones. Returns the function that ends the watch. */
+  /**
+   * Replays the changes after a version, then reports new ones; none before a version that is in the future, after a restore.
+   * Returns the function that ends the watch.
+   */
   watch(after: number, onChange: (change: ObjectChange) => void): () => void {
     if (after < this.#compactedVersion) throw expiredError();
-    for (const change of this.#log) if (change.version > after) onChange(change);
-    this.#watchers.add(onChange);
-    return () => this.#watchers.delete(onChange);
+    const watcher = (change: ObjectChange) => {
+      if (change.version > after) onChange(change);
+    };
+    for (const change of this.#log) watcher(change);
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
   }
 
   /** Discards the change log: watches from an earlier version receive 410. */
