@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CustomResourceDefinitions as files for kubectl, and the same files for the chart.
 import { stringify } from 'yaml';
+import { poolDefinition } from '../src/config/index.ts';
 import { RESOURCE_DEFINITIONS } from '../src/kubernetes/index.ts';
-import { poolDefinition } from './pool-definition.ts';
 
 const HEADER = '# Made by `npm run gen`; do not edit.\n';
 const FOLDERS = ['deploy/crds', 'deploy/chart/crds'] as const;

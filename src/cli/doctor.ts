@@ -22,7 +22,11 @@ export function addDoctor(parent: Command, host: CommandHost): void {
   withConfigOptions(withOutputOption(command))
     .option('--all', 'show every check, not only a count of those that are ok')
     .action(async (options: DoctorOptions) => {
-      const result = await readConfigFor(host.context, options);
+      const file = await readConfigFor(host.context, options);
+      if (!file.ok) return reportConfigErrors(host, file.problems);
+      const { withPoolObjects } = await import('./with-pool-objects.ts');
+      // Without the pools of objects when they cannot be read, which checks report.
+      const result = await withPoolObjects(host.context, options, file).catch(() => file);
       if (!result.ok) return reportConfigErrors(host, result.problems);
       const { printReport, runDoctor } = await import('./run-doctor.ts');
       await printReport(host, await runDoctor(host, result.config, 'all'), options);

@@ -37,8 +37,8 @@ export {
   combinePools,
   type PoolRefusal,
 } from './pool-objects/combine-pools.ts';
+export { poolDefinition } from './pool-objects/definition.ts';
 export { fixedSize, type PoolDefinition, type PoolEntry } from './pool-objects/pool-entry.ts';
-export { poolNameRule, poolSpecSchema } from './pool-objects/spec-schema.ts';
 export { type Problem, renderProblems, type Severity } from './problem.ts';
 export { renderJsonSchema } from './reference/json-schema.ts';
 export { renderConfigReference } from './reference/markdown.ts';

@@ -28,6 +28,7 @@ export const CHECK_NAMES = [
   'api-server',
   'kubernetes-rights',
   'state',
+  'pool-objects',
   'join-endpoint',
   'join-token',
   'provider-ids',

@@ -19,6 +19,7 @@ import {
   stateCheck,
 } from './kubernetes.ts';
 import { networkChecks } from './networks.ts';
+import { poolObjectsCheck } from './pool-objects.ts';
 import { privilegeChecks, tokenCheck } from './privileges.ts';
 import { RegionReader } from './region-reader.ts';
 import { CHECK_DEADLINE_MS, type CheckProgress, runChecks } from './run-checks.ts';
@@ -178,6 +179,7 @@ async function clusterSource(examination: Examination): Promise<readonly Check[]
     const unread = skippedWithoutCluster([
       'kubernetes-rights',
       'state',
+      'pool-objects',
       'provider-ids',
       'cluster-autoscaler',
     ]);
@@ -190,6 +192,7 @@ function clusterChecks(inspector: ClusterInspector, config: Config): readonly Ch
   return [
     ...rightChecks(inspector, config),
     stateCheck(inspector, config),
+    poolObjectsCheck(inspector, config),
     providerIdCheck(inspector, config),
     clusterAutoscalerCheck(inspector, config),
   ];

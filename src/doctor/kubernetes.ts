@@ -28,11 +28,14 @@ export function apiServerCheck(inspector: Promise<ClusterInspector | undefined>)
 }
 
 export function rightChecks(inspector: ClusterInspector, config: Config): readonly Check[] {
-  const rights = inspector.rights.flatMap((right) => {
-    if (!right.isForState) return right;
-    const { kubernetes } = config.state;
-    return kubernetes === undefined ? [] : { ...right, namespace: kubernetes.namespace };
-  });
+  const { kubernetes } = config.state;
+  const rights = inspector.rights
+    .filter((right) => isNeeded(right, config))
+    .map((right) =>
+      right.isForState && kubernetes !== undefined
+        ? { ...right, namespace: kubernetes.namespace }
+        : right,
+    );
   const names = unique(rights.map(({ resource }) => resource));
   return names.map((resource) => ({
     name: 'kubernetes-rights',
@@ -41,13 +44,13 @@ export function rightChecks(inspector: ClusterInspector, config: Config): readon
     run: (signal) =>
       judgeRights(
         inspector,
-        rights.filter((right) => right.resource === resource && isNeeded(right, config)),
+        rights.filter((right) => right.resource === resource),
         signal,
       ),
   }));
 }
 
-const GROUP_VERSION = 'pvescaler.dev/v1alpha1';
+export const GROUP_VERSION = 'pvescaler.dev/v1alpha1';
 const STATE_KINDS = [
   'ProxmoxMachine',
   'ProxmoxMachineRequest',
@@ -90,7 +93,11 @@ async function judgeReplicas(
 }
 
 /** With static tokens for all pools, no Secret is created. */
-function isNeeded({ resource, name }: AccessRight, { join, pools }: Config): boolean {
+function isNeeded({ resource, name, isForState }: AccessRight, config: Config): boolean {
+  const { cluster, join, pools, state } = config;
+  if (isForState) return state.kubernetes !== undefined;
+  if (resource.startsWith('proxmoxpools/') || resource === 'proxmoxpools')
+    return cluster.poolObjects;
   if (resource !== 'secrets' && name !== 'kube-root-ca.crt') return true;
   return pools.some((pool) => pool.join !== 'none' && join[pool.join]?.token.kind === 'auto');
 }

@@ -39,6 +39,7 @@ export function createClusterInspector(options: InspectorOptions): ClusterInspec
     isAllowed: (right, call) => reviewAccess(api, right, call),
     nodes: (call) => listNodes(api, call),
     kinds: (groupVersion, call) => listKinds(api, groupVersion, call),
+    schema: (groupVersion, kind, call) => readSchema(api, { groupVersion, kind, call }),
     containers: (image, call) => listContainers(api, image, call),
     close,
   };
@@ -104,6 +105,32 @@ async function listKinds(
   if (!result.ok && result.status.code !== 404) throw translateStatus(result.status, operation);
   if (!result.ok) return [];
   return listOf(asRecord(result.value)['resources']).map((one) => asString(asRecord(one)['kind']));
+}
+
+interface SchemaRequest {
+  readonly groupVersion: string;
+  readonly kind: string;
+  readonly call: CallOptions;
+}
+
+/** Every account may read it, unlike the definition. */
+async function readSchema(
+  api: ApiClient,
+  { groupVersion, kind, call }: SchemaRequest,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const operation = `read the schema of ${kind}`;
+  const path = `/openapi/v3/apis/${groupVersion}`;
+  const result = await api.request({ path, operation, ...call });
+  if (!result.ok && result.status.code !== 404) throw translateStatus(result.status, operation);
+  if (!result.ok) return undefined;
+  const { schemas } = asRecord(asRecord(result.value)['components']);
+  return Object.values(asRecord(schemas))
+    .map(asRecord)
+    .find((schema) =>
+      listOf(schema['x-kubernetes-group-version-kind']).some(
+        (each) => asRecord(each)['kind'] === kind,
+      ),
+    );
 }
 
 async function listContainers(

@@ -93,6 +93,12 @@ export interface ClusterInspector {
   nodes(options: CallOptions): Promise<readonly InspectedNode[]>;
   /** Kinds of this API group and version that the server knows; none if it does not know the group. */
   kinds(groupVersion: string, options: CallOptions): Promise<readonly string[]>;
+  /** The OpenAPI schema of the kind; undefined if the server does not know it. */
+  schema(
+    groupVersion: string,
+    kind: string,
+    options: CallOptions,
+  ): Promise<Readonly<Record<string, unknown>> | undefined>;
   /** Containers of pods that have not ended, whose image has this text in its name. */
   containers(image: string, options: CallOptions): Promise<readonly RunningContainer[]>;
   close(): Promise<void>;

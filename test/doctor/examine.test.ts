@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every check of doctor with an installation in which it passes, and one in which it does not.
 import { describe, expect, it } from 'vitest';
+import { poolDefinition } from '../../src/config/index.ts';
 import { CHECK_NAMES, type CheckName, type CheckResult } from '../../src/doctor/index.ts';
 import type { ClusterDescription } from '../../src/sim/proxmox/index.ts';
 import {
@@ -226,6 +227,11 @@ const FAILING: Readonly<Record<CheckName, FailingFixture>> = {
     cause: /does not know ProxmoxMachine, ProxmoxMachineRequest, .* of pvescaler\.dev\/v1alpha1/,
     fix: /\nkubectl apply -f deploy\/crds$/,
   },
+  'pool-objects': {
+    config: ({ cluster }) => Object.assign(cluster, { poolObjects: true }),
+    cause: /does not know ProxmoxPool of pvescaler\.dev\/v1alpha1/,
+    fix: /\nkubectl apply --server-side -f deploy\/crds\/proxmoxpools\.yaml$/,
+  },
   'join-endpoint': {
     usesSockets: true,
     config: ({ join }) => (join.k3s.server = CLOSED_ENDPOINT),
@@ -317,6 +323,52 @@ describe('examine', () => {
         fix: expect.stringMatching(fix) as unknown,
       }),
     );
+  });
+
+  it('accepts the definition of ProxmoxPool of this release, and names what an older one lacks', async () => {
+    const examineWith = async (definition: object) => {
+      const results = await examineInstallation({
+        config: ({ cluster }) => Object.assign(cluster, { poolObjects: true }),
+        kubernetes: (sim) => sim.install([definition]),
+      });
+      return find(results, 'pool-objects');
+    };
+    const current = poolDefinition();
+    expect(await examineWith(current)).toMatchObject([
+      { status: 'ok', detail: 'ProxmoxPool objects in namespace pvescaler' },
+    ]);
+    const older = JSON.stringify(current)
+      .replace('"deletionPolicy":', '"wasDeletionPolicy":')
+      .replace('"maxReplicas":', '"wasMaxReplicas":')
+      .replace(',"rke2"', '');
+    expect(await examineWith(JSON.parse(older))).toMatchObject([
+      {
+        status: 'failure',
+        cause:
+          'the definition of ProxmoxPool is of an older release: it does not know spec.deletionPolicy, spec.join rke2, status.maxReplicas',
+      },
+    ]);
+  });
+
+  it('examines the rights on ProxmoxPool objects only where there are any', async () => {
+    const rightsOf = async (poolObjects: boolean) => {
+      const results = await examineInstallation({
+        config: ({ cluster }) => Object.assign(cluster, { poolObjects }),
+        kubernetes: (sim) => {
+          const group = 'pvescaler.dev';
+          sim.access.deny({ verb: 'patch', group, resource: 'proxmoxpools' });
+          sim.access.deny({ verb: 'patch', group, resource: 'proxmoxpools/status' });
+        },
+      });
+      return find(results, 'kubernetes-rights').filter(({ subject }) =>
+        subject?.startsWith('proxmoxpools'),
+      );
+    };
+    expect(await rightsOf(false)).toEqual([]);
+    expect(await rightsOf(true)).toMatchObject([
+      { status: 'failure', cause: expect.stringContaining('by a finalizer') },
+      { status: 'failure', cause: expect.stringContaining('may not patch proxmoxpools/status') },
+    ]);
   });
 
   it('warns about several replicas with a database each', async () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ProxmoxPool objects on the simulated API server, on virtual time.
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { poolDefinition } from '../../scripts/pool-definition.ts';
+import { poolDefinition } from '../../src/config/index.ts';
 import { KubernetesPoolObjects } from '../../src/kubernetes/index.ts';
 import { Conflict, type PvescalerError } from '../../src/ports/errors.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CustomResourceDefinition of ProxmoxPool. Its spec comes from the schema of the config.
-import { poolNameRule, poolSpecSchema } from '../src/config/index.ts';
+import { poolNameRule, poolSpecSchema } from './spec-schema.ts';
 
 const integer = (description: string) => ({ type: 'integer', description });
 const text = (description: string) => ({ type: 'string', description });
