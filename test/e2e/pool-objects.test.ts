@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools as ProxmoxPool objects on a real API server, managed with the real kubectl: the definition with its defaults and
 // rules, server-side apply, scale, status, and deletion that drains.
-import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
 import { root } from '../support/pvescaler.ts';
-import {
-  type ApiObject,
-  type ControlPlane,
-  startControlPlane,
-  waitUntil,
-} from './controlplane/index.ts';
-import { BUILD_TIMEOUT_MS, buildKubectl } from './support/command-line-tools.ts';
+import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
+import { BUILD_TIMEOUT_MS } from './support/command-line-tools.ts';
 import { listNodes } from './support/kube-objects.ts';
 import { accountKubeconfig, applyManifests } from './support/manifests.ts';
+import { PoolKubectl, type PoolObject, POOL_SIZE as SIZE } from './support/pool-kubectl.ts';
 import {
   listVmsOfPool,
   POOL,
@@ -26,34 +19,15 @@ import {
 } from './support/simulated-site.ts';
 
 const POOLS = '/apis/pvescaler.dev/v1alpha1/namespaces/pvescaler/proxmoxpools';
-const SIZE = { cpu: 2, memory: '2Gi', disk: '20Gi' };
-
-interface PoolObject extends ApiObject {
-  readonly metadata: ApiObject['metadata'] & {
-    readonly finalizers?: readonly string[];
-    readonly managedFields: readonly { readonly manager: string; readonly subresource?: string }[];
-  };
-  readonly spec: Readonly<Record<string, unknown>>;
-  readonly status?: {
-    readonly replicas: number;
-    readonly observedGeneration: number;
-    readonly conditions: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly reason: string;
-      readonly message: string;
-    }[];
-  };
-}
 
 let plane: ControlPlane;
 let site: SimulatedSite;
 let replica: Replica;
-let program: string;
+let kubectl: PoolKubectl;
 
 beforeAll(async () => {
-  program = buildKubectl();
   plane = await startControlPlane();
+  kubectl = new PoolKubectl(plane);
   await applyManifests(plane);
   await applyManifests(plane, ['crds/proxmoxpools.yaml']);
   const kubeconfig = await accountKubeconfig(plane);
@@ -63,54 +37,6 @@ afterAll(async () => {
   await site.close();
   await plane.stop();
 });
-
-/** Not synchronously: the simulated Proxmox runs in this process. */
-function run(...args: readonly string[]) {
-  return new Promise<{ status: number; out: string; err: string }>((resolve) => {
-    execFile(
-      program,
-      ['-n', 'pvescaler', ...args],
-      { env: { ...process.env, KUBECONFIG: plane.kubeconfig, HOME: plane.folder } },
-      (error, out, err) => resolve({ status: Number(error?.code ?? 0), out, err }),
-    );
-  });
-}
-
-/** What it prints; it must succeed. */
-async function kubectl(...args: readonly string[]): Promise<string> {
-  const { status, out, err } = await run(...args);
-  expect(`${args.join(' ')}: exit ${status} ${err}`).toMatch(/: exit 0 /);
-  return out;
-}
-
-function manifest(name: string, spec: object): string {
-  const path = join(plane.folder, `${name}.yaml`);
-  const apiVersion = 'pvescaler.dev/v1alpha1';
-  writeFileSync(path, stringify({ apiVersion, kind: 'ProxmoxPool', metadata: { name }, spec }));
-  return path;
-}
-
-function apply(name: string, spec: object): Promise<string> {
-  return kubectl('apply', '--server-side', '--field-manager=gitops', '-f', manifest(name, spec));
-}
-
-async function read(name: string): Promise<PoolObject> {
-  return plane.api.callOrThrow<PoolObject>('GET', `${POOLS}/${name}`);
-}
-
-async function conditionOf(name: string, type: string): Promise<string> {
-  const { status, metadata } = await read(name);
-  const found = status?.conditions.find((one) => one.type === type);
-  return `${found?.status} ${found?.reason} ${found?.message} ${metadata.name}`;
-}
-
-function untilCondition(name: string, type: string, text: RegExp): Promise<boolean> {
-  return waitUntil(`${type} of ${name} is ${String(text)}`, async () => {
-    const now = await conditionOf(name, type);
-    if (!text.test(now)) throw new Error(now);
-    return true;
-  });
-}
 
 async function readyNodesOf(name: string): Promise<number> {
   const nodes = await listNodes(plane.api);
@@ -122,15 +48,15 @@ describe('the definition', () => {
   it('explains every key', async () => {
     await waitUntil(
       'the definition is served',
-      async () => (await run('explain', 'pvp.spec')).status === 0,
+      async () => (await kubectl.attempt('explain', 'pvp.spec')).status === 0,
     );
-    expect(await kubectl('explain', 'pvp.spec.limits')).toContain(
+    expect(await kubectl.run('explain', 'pvp.spec.limits')).toContain(
       'Maximum number of machines; 0 disables',
     );
-    expect(await kubectl('explain', 'pvp.spec.scaleDown.drainTimeout')).toContain(
+    expect(await kubectl.run('explain', 'pvp.spec.scaleDown.drainTimeout')).toContain(
       'Maximum duration of a drain',
     );
-    expect(await kubectl('explain', 'pvp.status.conditions')).toContain('AtCapacity');
+    expect(await kubectl.run('explain', 'pvp.status.conditions')).toContain('AtCapacity');
   });
 
   it.each([
@@ -143,24 +69,42 @@ describe('the definition', () => {
     [{ size: SIZE, onbot: true }, 'unknown field "spec.onbot"'],
     [{ size: SIZE, provisionTimeout: 'soon' }, 'spec.provisionTimeout'],
   ])('refuses %j', async (spec, message) => {
-    const { status, err } = await run(
+    const { status, err } = await kubectl.attempt(
       'create',
       '--dry-run=server',
       '-f',
-      manifest('refused', spec),
+      kubectl.manifest('refused', spec),
     );
     expect({ status, err }).toEqual({ status: 1, err: expect.stringContaining(message) });
   });
 
   it('refuses a name that no pool can have', async () => {
-    const { err } = await run('create', '--dry-run=server', '-f', manifest('a.b', { size: SIZE }));
+    const { err } = await kubectl.attempt(
+      'create',
+      '--dry-run=server',
+      '-f',
+      kubectl.manifest('a.b', { size: SIZE }),
+    );
     expect(err).toContain('lower-case DNS label');
   });
 
   it('accepts the example', async () => {
     const path = join(root, 'examples/objects/pools.yaml');
-    const out = await kubectl('apply', '--server-side', '--dry-run=server', '-f', path);
+    const out = await kubectl.run('apply', '--server-side', '--dry-run=server', '-f', path);
     expect(out.match(/serverside-applied/g)).toHaveLength(2);
+  });
+
+  it('is what doctor expects, with the rights of the manifests', async () => {
+    const { out } = await site.runCli('doctor', '--output', 'json');
+    const { checks } = JSON.parse(out) as { checks: readonly Record<string, string>[] };
+    const ours = checks.filter(({ name, subject = '' }) =>
+      /pool-objects|proxmoxpools/.test(`${name} ${subject}`),
+    );
+    expect(ours.map(({ name, subject, status }) => [name, subject, status])).toEqual([
+      ['kubernetes-rights', 'proxmoxpools', 'ok'],
+      ['kubernetes-rights', 'proxmoxpools/status', 'ok'],
+      ['pool-objects', undefined, 'ok'],
+    ]);
   });
 
   it('is written by pvescaler only where it may', async () => {
@@ -179,8 +123,8 @@ describe('the definition', () => {
   });
 
   it('sets static defaults', async () => {
-    const path = manifest('defaulted', { size: 'any', from: { image: 'noble' } });
-    const out = await kubectl('create', '--dry-run=server', '-o', 'json', '-f', path);
+    const path = kubectl.manifest('defaulted', { size: 'any', from: { image: 'noble' } });
+    const out = await kubectl.run('create', '--dry-run=server', '-o', 'json', '-f', path);
     const { spec } = JSON.parse(out) as PoolObject;
     expect(spec).toMatchObject({
       autoscaling: true,
@@ -206,36 +150,28 @@ describe('a pool object', () => {
       taints: ['dedicated=yes:NoSchedule', { key: 'other', effect: 'NoExecute' }],
       memoryOverhead: '128Mi',
     };
-    expect(await apply('web', spec)).toContain('serverside-applied');
+    expect(await kubectl.apply('web', spec)).toContain('serverside-applied');
     replica = await site.serve('serve');
     await waitUntilReady(replica);
-    await untilCondition('web', 'Ready', /^True InUse/);
+    await kubectl.untilCondition('web', 'Ready', /^True InUse/);
     await waitUntil('two nodes have joined', async () => (await readyNodesOf('web')) === 2);
     await waitUntil('the status says so', async () => {
-      const out = await kubectl('get', 'pvp', 'web', '-o', 'wide');
+      const out = await kubectl.run('get', 'pvp', 'web', '-o', 'wide');
       if (!/^web +2 +2 +2 +2 +false +True +InUse /m.test(out)) throw new Error(out);
       return true;
     });
-    const before = await read('web');
+    const before = await kubectl.read('web');
     expect(before.metadata.finalizers).toEqual(['pvescaler.dev/machines']);
-    await apply('web', spec);
-    expect((await read('web')).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
-    const diff = await run(
-      'diff',
-      '--server-side',
-      '--field-manager=gitops',
-      '-f',
-      manifest('web', spec),
+    await kubectl.apply('web', spec);
+    expect((await kubectl.read('web')).metadata.resourceVersion).toBe(
+      before.metadata.resourceVersion,
     );
-    expect(diff).toMatchObject({ status: 0, out: '' });
-    const managers = before.metadata.managedFields.map(({ manager, subresource = '' }) =>
-      `${manager} ${subresource}`.trim(),
-    );
-    expect(managers.toSorted()).toEqual(['gitops', 'pvescaler', 'pvescaler status']);
+    expect(await kubectl.diff('web', spec)).toBe('');
+    expect(await kubectl.managers('web')).toEqual(['gitops', 'pvescaler', 'pvescaler status']);
   });
 
   it('is shown with its conditions and Events', async () => {
-    const wide = await kubectl('get', 'pvp', '-o', 'wide');
+    const wide = await kubectl.run('get', 'pvp', '-o', 'wide');
     expect(wide.split('\n', 1)[0]?.trim().split(/ {2,}/)).toEqual([
       'NAME',
       'MIN',
@@ -248,48 +184,53 @@ describe('a pool object', () => {
       'MESSAGE',
       'AGE',
     ]);
-    expect(await kubectl('describe', 'pvp', 'web')).toMatch(
+    expect(await kubectl.run('describe', 'pvp', 'web')).toMatch(
       /Type: +Paused[^]*Selector: +autoscaler.proxmox\/group=web/,
     );
     expect((await site.runCli('pools')).out).toMatch(/^web +2 +2 +0 +0 +2-2$/m);
-    const selector = await kubectl('get', 'pvp', 'web', '-o', 'jsonpath={.status.selector}');
+    const selector = await kubectl.run('get', 'pvp', 'web', '-o', 'jsonpath={.status.selector}');
     expect(
-      (await kubectl('get', 'nodes', '-l', selector, '-o', 'name')).trim().split('\n'),
+      (await kubectl.run('get', 'nodes', '-l', selector, '-o', 'name')).trim().split('\n'),
     ).toHaveLength(2);
   });
 
   it('follows kubectl scale', async () => {
-    expect(await kubectl('scale', 'pvp', 'web', '--replicas=3')).toContain('scaled');
+    expect(await kubectl.run('scale', 'pvp', 'web', '--replicas=3')).toContain('scaled');
     await waitUntil('a third node', async () => (await readyNodesOf('web')) === 3);
-    await kubectl('scale', 'pvp', 'web', '--replicas=1');
+    await kubectl.run('scale', 'pvp', 'web', '--replicas=1');
     await waitUntil('one node is left', async () => (await readyNodesOf('web')) === 1);
-    await waitUntil('the status says so', async () => (await read('web')).status?.replicas === 1);
+    await waitUntil(
+      'the status says so',
+      async () => (await kubectl.read('web')).status?.replicas === 1,
+    );
     expect(listVmsOfPool(site, 'web')).toHaveLength(1);
-    expect((await run('scale', 'pvp', 'web', '--replicas=6')).err).toContain('between limits.min');
+    expect((await kubectl.attempt('scale', 'pvp', 'web', '--replicas=6')).err).toContain(
+      'between limits.min',
+    );
   });
 
   it('is not scaled by kubectl while an autoscaler manages it', async () => {
-    await apply('auto', { size: SIZE, from: { image: 'noble' } });
-    await untilCondition('auto', 'Ready', /^True InUse/);
-    expect((await run('scale', 'pvp', 'auto', '--replicas=2')).err).toContain(
+    await kubectl.apply('auto', { size: SIZE, from: { image: 'noble' } });
+    await kubectl.untilCondition('auto', 'Ready', /^True InUse/);
+    expect((await kubectl.attempt('scale', 'pvp', 'auto', '--replicas=2')).err).toContain(
       'an autoscaler manages the pool',
     );
-    await kubectl('delete', 'pvp', 'auto', '--timeout=60s');
+    await kubectl.run('delete', 'pvp', 'auto', '--timeout=60s');
   });
 
   it('is left out with the reason on its status, and holds up no other', async () => {
-    await apply('bad', { size: SIZE, from: { image: 'jammy' } });
-    await apply(POOL, { size: SIZE, from: { image: 'noble' } });
-    await untilCondition('bad', 'Ready', /^False Invalid spec\.from\.image: image 'jammy'/);
-    await untilCondition(POOL, 'Ready', /^False NameInConfigFile/);
-    expect(await conditionOf('web', 'Ready')).toMatch(/^True/);
-    await apply('bad', { size: SIZE, from: { image: 'noble' } });
-    await untilCondition('bad', 'Ready', /^True/);
-    await kubectl('delete', 'pvp', POOL, 'bad', '--timeout=60s');
+    await kubectl.apply('bad', { size: SIZE, from: { image: 'jammy' } });
+    await kubectl.apply(POOL, { size: SIZE, from: { image: 'noble' } });
+    await kubectl.untilCondition('bad', 'Ready', /^False Invalid spec\.from\.image: image 'jammy'/);
+    await kubectl.untilCondition(POOL, 'Ready', /^False NameInConfigFile/);
+    expect(await kubectl.condition('web', 'Ready')).toMatch(/^True/);
+    await kubectl.apply('bad', { size: SIZE, from: { image: 'noble' } });
+    await kubectl.untilCondition('bad', 'Ready', /^True/);
+    await kubectl.run('delete', 'pvp', POOL, 'bad', '--timeout=60s');
   });
 
   it('writes nothing at rest', async () => {
-    const before = await read('web');
+    const before = await kubectl.read('web');
     await waitUntil('three more passes', async () => {
       const text = await (await fetch(`${replica.health}/metrics`)).text();
       const count = Number(
@@ -298,14 +239,16 @@ describe('a pool object', () => {
       passes ??= count;
       return count >= passes + 3;
     });
-    expect((await read('web')).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+    expect((await kubectl.read('web')).metadata.resourceVersion).toBe(
+      before.metadata.resourceVersion,
+    );
   });
   let passes: number | undefined;
 
   it('is gone when its machines are drained and deleted', async () => {
-    await kubectl('scale', 'pvp', 'web', '--replicas=2');
+    await kubectl.run('scale', 'pvp', 'web', '--replicas=2');
     await waitUntil('two nodes', async () => (await readyNodesOf('web')) === 2);
-    await kubectl('delete', 'pvp', 'web', '--timeout=110s');
+    await kubectl.run('delete', 'pvp', 'web', '--timeout=110s');
     expect(listVmsOfPool(site, 'web')).toEqual([]);
     expect(await readyNodesOf('web')).toBe(0);
   });
@@ -318,17 +261,20 @@ describe('a pool object', () => {
       replicas: 1,
       deletionPolicy: 'Orphan',
     };
-    await apply('kept', spec);
+    await kubectl.apply('kept', spec);
     await waitUntil('a node', async () => (await readyNodesOf('kept')) === 1);
     const vms = listVmsOfPool(site, 'kept');
-    await kubectl('delete', 'pvp', 'kept', '--timeout=60s');
+    await kubectl.run('delete', 'pvp', 'kept', '--timeout=60s');
     await waitUntil('its machine is kept', () =>
       replica.program.log().includes('pool kept is not in the config'),
     );
-    await apply('kept', { ...spec, deletionPolicy: 'Delete' });
-    await waitUntil('it has its machine', async () => (await read('kept')).status?.replicas === 1);
+    await kubectl.apply('kept', { ...spec, deletionPolicy: 'Delete' });
+    await waitUntil(
+      'it has its machine',
+      async () => (await kubectl.read('kept')).status?.replicas === 1,
+    );
     expect(listVmsOfPool(site, 'kept')).toEqual(vms);
-    await kubectl('delete', 'pvp', 'kept', '--timeout=110s');
+    await kubectl.run('delete', 'pvp', 'kept', '--timeout=110s');
     expect(listVmsOfPool(site, 'kept')).toEqual([]);
   });
 });

@@ -3,7 +3,12 @@
 import type { TestContext } from 'vitest';
 import { systemClock } from '../../../src/system/index.ts';
 import { RpcClient } from '../../interop/client.ts';
-import { type ControlPlane, startControlPlane, waitUntil } from '../controlplane/index.ts';
+import {
+  type ControlPlane,
+  type ControlPlaneOptions,
+  startControlPlane,
+  waitUntil,
+} from '../controlplane/index.ts';
 import { listNodes, readReadiness } from './kube-objects.ts';
 import { accountKubeconfig, applyManifests, applyStateManifests } from './manifests.ts';
 import { type ReplicaService, startReplicaService } from './replica-service.ts';
@@ -13,6 +18,7 @@ import {
   POOL,
   type Replica,
   type SimulatedSite,
+  type SiteOptions,
   startSite,
   waitUntilReady,
 } from './simulated-site.ts';
@@ -31,11 +37,15 @@ export interface ReplicaSet {
   readonly client: RpcClient;
 }
 
-export async function startReplicaSet({
-  expect,
-  onTestFinished,
-}: TestContext): Promise<ReplicaSet> {
-  const plane = await startControlPlane();
+interface ReplicaSetOptions
+  extends Pick<SiteOptions, 'hasNoPools'>,
+    Pick<ControlPlaneOptions, 'auditRules'> {}
+
+export async function startReplicaSet(
+  { expect, onTestFinished }: TestContext,
+  { hasNoPools = false, ...planeOptions }: ReplicaSetOptions = {},
+): Promise<ReplicaSet> {
+  const plane = await startControlPlane(planeOptions);
   onTestFinished(() => plane.stop());
   await applyManifests(plane);
   await applyStateManifests(plane);
@@ -48,6 +58,7 @@ export async function startReplicaSet({
     hasOwnGrpc: true,
     hosts: 5,
     maxMachines: 60,
+    hasNoPools,
     onTestFinished,
   });
   onTestFinished(() => site.close());

@@ -58,6 +58,8 @@ export interface SiteOptions {
   readonly poolObjects?: boolean;
   /** YAML lines added to the config. */
   readonly config?: string;
+  /** The config file has no pool. */
+  readonly hasNoPools?: boolean;
   /** Mode externalgrpc: each replica has a port of its own, without TLS. */
   readonly hasOwnGrpc?: boolean;
   /** Whether the connections to Proxmox go through fault proxies. */
@@ -330,17 +332,21 @@ proxmox:
 images:
   noble: { url: ${IMAGE}, checksum: "sha256:${SHA256}" }
 join: ${JSON.stringify(this.#options.join ?? joinConfig(this.#options))}
-pools:
-  - name: ${POOL}
-    from: { image: noble }
-    size: { cpu: 2, memory: 2Gi, disk: 20Gi }
-    limits: { min: 0, max: ${maxMachines} }
-    labels: { tier: small }
+${this.#options.hasNoPools === true ? '' : pools(maxMachines)}
 ${config}
 `,
     );
     return path;
   }
+}
+
+function pools(maxMachines: number): string {
+  return `pools:
+  - name: ${POOL}
+    from: { image: noble }
+    size: { cpu: 2, memory: 2Gi, disk: 20Gi }
+    limits: { min: 0, max: ${maxMachines} }
+    labels: { tier: small }`;
 }
 
 function joinConfig({ plane, distribution, via = 'cloud-init' }: SiteOptions) {
