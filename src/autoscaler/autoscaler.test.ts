@@ -287,7 +287,7 @@ describe('scale-down', () => {
 });
 
 describe('machines that cannot be emptied one by one', () => {
-  /** Six small machines with a pod each, of which three fit on one large machine. */
+  /** Six small machines with a pod each, of which three fit on one large machine; pods prefer that. */
   async function fragmentedSite() {
     const { scaleDown, limits } = aWorkerPool();
     const settings = {
@@ -298,8 +298,11 @@ describe('machines that cannot be emptied one by one', () => {
     const sizes = { kind: 'choice' as const, sizes: [{ name: undefined, ...size }] };
     const { site, process } = await aRunningSite([
       aWorkerPool(settings),
-      aWorkerPool({ ...settings, name: 'large', size, sizes }),
+      aWorkerPool({ ...settings, name: 'large', size, sizes, priority: 1 }),
     ]);
+    const since = site.clock.now();
+    const pause = { since, until: since + 60 * MINUTE * 1_000, reason: 'until the pods run' };
+    await process.fleet.pausePool('large', pause);
     site.parts.guests.behaviour = { reportsVmSize: true };
     const requests = { ...NO_RESOURCES, cpuMilli: 1_200, memoryBytes: 2 ** 31, pods: 1 };
     for (let index = 0; index < 6; index += 1) {
@@ -307,6 +310,7 @@ describe('machines that cannot be emptied one by one', () => {
       await site.advance(2 * MINUTE);
     }
     expect(await ready(site)).toHaveLength(6);
+    await process.fleet.resume('large', { by: 'cli', reason: 'the pods run' });
     return { site, process };
   }
 

@@ -7,7 +7,22 @@ import { decide, type ScalingPool } from './index.ts';
 import { aHost, anInput, aPod, aScalingPool, GIB } from './testing/builders.ts';
 import { ModelCluster } from './testing/model-cluster.ts';
 
-const SEEDS = 60;
+/** Of the further ones, each was stuck once: a pool was at its limit, or had no capacity for new machines instead of all others. */
+const SEEDS = [
+  ...Array.from({ length: 60 }, (_, index) => index + 1),
+  1_240,
+  1_242,
+  1_265,
+  1_324,
+  1_355,
+  1_472,
+  1_559,
+  5_107,
+  5_110,
+  5_279,
+  5_343,
+  5_449,
+];
 const TICK_MS = 2_000;
 const MAX_TICKS = 200;
 /** The cluster has come to rest when nothing has been done for so long. */
@@ -131,7 +146,7 @@ function run(seed: number): { readonly nodes: number; readonly needed: number } 
 }
 
 it('workloads settle on few nodes, and nothing is added and removed again', () => {
-  const results = Array.from({ length: SEEDS }, (_, index) => run(index + 1));
+  const results = SEEDS.map((seed) => run(seed));
   const exceeded = results.filter(
     ({ nodes, needed }) => nodes > Math.max(needed + 1, Math.floor(needed * 1.05)),
   );

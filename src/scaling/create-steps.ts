@@ -11,7 +11,7 @@ import { findPlaceRefusal, isMember, isStaying } from './expected-nodes.ts';
 import type { ScalingHost, ScalingInput, ScalingMachine } from './input.ts';
 import type { CancelStep, CreateStep, PlannedPods } from './plan.ts';
 import { hostKey, type PoolState, sizeOfCapacity } from './pool-offers.ts';
-import type { Replacement } from './replacement.ts';
+import type { Replacement } from './replacement-search.ts';
 import { comparePods, isHostRelevant, podsOfMachine, type ScaleUp } from './scale-up.ts';
 
 /**

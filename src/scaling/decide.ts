@@ -12,12 +12,8 @@ import type { ScalingInput } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
 import type { Decision, PendingPlacement, Refusal, Step } from './plan.ts';
 import { hostKey, type PoolState, poolStates } from './pool-offers.ts';
-import {
-  findReplacement,
-  followReplacement,
-  isReplacementDue,
-  nextSearchAt,
-} from './replacement.ts';
+import { followReplacement, isReplacementDue, nextSearchAt } from './replacement.ts';
+import { findReplacement } from './replacement-search.ts';
 import { type ScaleDown, scaleDown } from './scale-down.ts';
 import { podsOfMachine, type ScaleUp, scaleUp } from './scale-up.ts';
 import { digestOf } from './snapshot-digest.ts';
@@ -32,8 +28,8 @@ export function decide(observed: ScalingInput): Decision {
   const down = scaleDown(input, states, up);
   const refusals = [...scaleUpRefusals(input, states, up), ...down.refusals];
   const usual: readonly Step[] = [...added, ...cancelSteps(input, states, up), ...down.steps];
-  const isSearched = usual.length === 0 && isReplacementDue(input, { up, down });
-  const replacement = isSearched ? findReplacement(input, states, { up, down }) : undefined;
+  const isSearched = usual.length === 0 && isReplacementDue(input, { states, up, down });
+  const replacement = isSearched ? findReplacement(input, { states, up, down }) : undefined;
   const steps = replacement === undefined ? usual : replaceSteps(input, replacement);
   return {
     plan: {

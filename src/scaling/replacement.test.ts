@@ -4,6 +4,7 @@ import type { Pod } from '../model/pod.ts';
 import { decide } from './decide.ts';
 import { type Decision, rememberRequested, type ScalingInput } from './index.ts';
 import {
+  aHost,
   aMachineId,
   anInput,
   aPod,
@@ -20,19 +21,19 @@ import {
 const HOUR = 60 * MINUTE;
 const SMALL = { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
 const SCALE_DOWN = { utilizationThreshold: 0.9, unneededTime: '2m', maxConcurrent: 3 };
-const POOLS = [
-  aScalingPool({
-    name: 'small',
-    size: { cpu: 2, memory: '2Gi', disk: '20Gi' },
-    scaleDown: SCALE_DOWN,
-  }),
-  aScalingPool({
-    name: 'large',
-    size: { cpu: 4, memory: '8Gi', disk: '20Gi' },
-    scaleDown: SCALE_DOWN,
-  }),
-];
+const POOLS = twoPools();
 const IDS = [1, 2, 3, 4, 5, 6];
+
+/** Pods prefer the large one. */
+function twoPools(small: object = {}, large: object = {}) {
+  const common = { scaleDown: SCALE_DOWN };
+  const size = { cpu: 2, memory: '2Gi', disk: '20Gi' };
+  const largeSize = { cpu: 4, memory: '8Gi', disk: '20Gi' };
+  return [
+    aScalingPool({ name: 'small', size, ...common, ...small }),
+    aScalingPool({ name: 'large', size: largeSize, priority: 1, ...common, ...large }),
+  ];
+}
 
 /** Six small nodes with a pod each, of which three fit on one large node. */
 function sixSmallNodes(over: InputOptions = {}): ScalingInput {
@@ -46,6 +47,24 @@ function sixSmallNodes(over: InputOptions = {}): ScalingInput {
       aPod({ name: `web-${id}`, on: `s-${id}`, cpu: '1200m', memory: '1200Mi' }),
     ),
     ...over,
+  });
+}
+
+function twoOf({ snapshot, machines }: ScalingInput) {
+  const nodes = snapshot.nodes.slice(0, 2);
+  const pods = nodes.flatMap(({ name }) => snapshot.podsOn(name));
+  return { nodes, pods, machines: machines.slice(0, 2) };
+}
+
+/** A pending pod that fits on no node of the inputs here. */
+function onlyOn(pool: string, resources: { readonly cpu: string; readonly memory?: string }): Pod {
+  const requests = { memory: '16Mi', ...resources };
+  return aPod({
+    name: 'new',
+    spec: {
+      containers: [{ resources: { requests } }],
+      nodeSelector: { 'autoscaler.proxmox/group': pool },
+    },
   });
 }
 
@@ -137,25 +156,55 @@ describe('machines that cannot be removed one by one', () => {
     ['a higher utilization than the threshold', {}, { scaleDown: { utilizationThreshold: 0.5 } }],
     ['scaleDown.when', {}, { scaleDown: { ...SCALE_DOWN, when: 'empty' } }],
   ])('are not replaced against %s', (_, large, small) => {
-    const file = { cpu: 2, memory: '2Gi', disk: '20Gi' };
-    const pools = [
-      aScalingPool({ name: 'small', size: file, scaleDown: SCALE_DOWN, ...small }),
-      aScalingPool({
-        name: 'large',
-        size: { cpu: 4, memory: '8Gi', disk: '20Gi' },
-        scaleDown: SCALE_DOWN,
-        ...large,
-      }),
-    ];
-    expect(created(decide(sixSmallNodes({ pools })))).toEqual([]);
+    expect(created(decide(sixSmallNodes({ pools: twoPools(small, large) })))).toEqual([]);
   });
 
   it('are not replaced for a single machine less', () => {
+    expect(created(decide(sixSmallNodes(twoOf(sixSmallNodes()))))).toEqual([]);
+  });
+
+  it('are replaced although their pools add only one machine at a time', () => {
+    const slow = { scaleUp: { batchSize: 1 } };
+    expect(created(decide(sixSmallNodes({ pools: twoPools(slow, slow) })))).toEqual(['large']);
+  });
+
+  it('are replaced although the host is too full for new machines instead of all of them', () => {
+    const hosts = [aHost('pve1', ['small', 'large'], { cpus: 4 })];
+    expect(created(decide(sixSmallNodes({ hosts })))).toEqual(['large']);
+  });
+
+  it('are replaced, also for a single machine less, when pods wait for the limit of their pool', () => {
+    const { nodes, pods, machines } = twoOf(sixSmallNodes());
+    const full = { nodes, machines, pools: twoPools({ limits: { max: 2 } }) };
+    const waiting = onlyOn('small', { cpu: '1200m', memory: '1200Mi' });
+    expect(created(decide(sixSmallNodes({ ...full, pods })))).toEqual([]);
+    expect(created(decide(sixSmallNodes({ ...full, pods: [...pods, waiting] })))).toEqual([
+      'large',
+    ]);
+  });
+
+  it('are not replaced while a pod waits for a pool that is paused', () => {
     const input = sixSmallNodes();
-    const nodes = input.snapshot.nodes.slice(0, 2);
-    const pods = nodes.flatMap(({ name }) => input.snapshot.podsOn(name));
-    const machines = input.machines.slice(0, 2);
-    expect(created(decide(sixSmallNodes({ nodes, pods, machines })))).toEqual([]);
+    const all = IDS.flatMap((id) => input.snapshot.podsOn(`s-${id}`));
+    const pools = [
+      ...POOLS,
+      aScalingPool(
+        { name: 'other', size: { cpu: 2, memory: '4Gi', disk: '20Gi' } },
+        { pause: { until: NOW + MINUTE, message: 'three failed' } },
+      ),
+    ];
+    const waiting = onlyOn('other', { cpu: '100m' });
+    expect(created(decide(sixSmallNodes({ pools, pods: all })))).toEqual(['large']);
+    expect(created(decide(sixSmallNodes({ pools, pods: [...all, waiting] })))).toEqual([]);
+  });
+
+  it('are not replaced while a pod is about to be scheduled and headroom finds no place', () => {
+    const input = sixSmallNodes();
+    const all = IDS.flatMap((id) => input.snapshot.podsOn(`s-${id}`));
+    const pools = twoPools({ limits: { max: 6 }, headroom: { machines: 2 } });
+    const waiting = aPod({ name: 'new', cpu: '100m', memory: '16Mi' });
+    expect(created(decide(sixSmallNodes({ pools, pods: all })))).toEqual(['large']);
+    expect(created(decide(sixSmallNodes({ pools, pods: [...all, waiting] })))).toEqual([]);
   });
 
   it('are searched once in the unneeded time, not with every decision', () => {
@@ -207,14 +256,23 @@ describe('a replacement in progress', () => {
     expect(created(later(6 * HOUR))).toEqual(['large']);
   });
 
-  it('fails when no machine has been removed for an hour after the delay; then the new one may go', () => {
+  it('fails when no machine has been removed for 15 minutes after the delay; then the new one may go', () => {
     const delayMs = POOLS[0]!.config.scaleDown.delayAfterAddMs;
     expect(delayMs).toBeGreaterThan(0);
-    const before = decide(carryOut(input, first, NOW + HOUR + delayMs - 1));
+    const before = decide(carryOut(input, first, NOW + 15 * MINUTE + delayMs - 1));
     expect(before.memory.replacement).toBeDefined();
-    const after = carryOut(input, first, NOW + HOUR + delayMs);
+    const after = carryOut(input, first, NOW + 15 * MINUTE + delayMs);
     const { memory, plan } = decide(after);
     expect(memory.replacement).toBeUndefined();
     expect(plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
+  });
+
+  it('goes on while one of its machines is being drained', () => {
+    const after = carryOut(input, first, NOW + 2 * HOUR);
+    const machines = after.machines.map((one) =>
+      one.id === aMachineId(1) ? { ...one, isDraining: true } : one,
+    );
+    expect(decide(after).memory.replacement).toBeUndefined();
+    expect(decide({ ...after, machines }).memory.replacement).toBeDefined();
   });
 });
