@@ -21,7 +21,7 @@ export function addOrphans(parent: Command, host: CommandHost): void {
     parent
       .command('orphans')
       .description(
-        'list VMs, records, seeds and addresses that belong to no machine, or decide whose a VM is',
+        'list VMs, records and seeds that belong to no machine, or decide whose a VM is',
       ),
   );
   withConfigOptions(withOutputOption(command))

@@ -49,7 +49,14 @@ export interface StateDocument extends StateContent {
  * Upgrade n (counted from 1) leads from schema version n to n+1. A released one is never changed. A record with a new
  * optional field needs none; one with a new mandatory or another meaning of a field does.
  */
-export const UPGRADES: readonly ((document: Readonly<Record<string, unknown>>) => object)[] = [];
+export const UPGRADES: readonly ((document: Readonly<Record<string, unknown>>) => object)[] = [
+  // The record of a machine has its addresses.
+  ({ records }) => ({
+    records: Object.fromEntries(
+      Object.entries(records ?? {}).filter(([name]) => name !== 'addresses'),
+    ),
+  }),
+];
 
 /** As written by this version. */
 export const SCHEMA_VERSION = UPGRADES.length + 1;
@@ -94,7 +101,6 @@ const HEADER_VALIDATOR = object<Header>({
 const RECORDS_VALIDATOR = object<StateRecords>({
   intents: dictionary(RECORD_VALIDATORS.intents),
   machines: dictionary(RECORD_VALIDATORS.machines),
-  addresses: dictionary(RECORD_VALIDATORS.addresses),
   drains: dictionary(RECORD_VALIDATORS.drains),
   pools: dictionary(RECORD_VALIDATORS.pools),
 });
@@ -129,10 +135,10 @@ function readHeader(text: string, name: string): Readonly<Record<string, unknown
 }
 
 function upgrade(document: Readonly<Record<string, unknown>> & Header): unknown {
-  return UPGRADES.slice(document.schemaVersion - 1).reduce<Readonly<Record<string, unknown>>>(
-    (older, upgradeOne) => ({ ...older, ...upgradeOne(older) }),
-    document,
-  );
+  const upgraded = UPGRADES.slice(document.schemaVersion - 1).reduce<
+    Readonly<Record<string, unknown>>
+  >((older, upgradeOne) => ({ ...older, ...upgradeOne(older) }), document);
+  return { ...upgraded, schemaVersion: SCHEMA_VERSION };
 }
 
 function isHeader(value: unknown): value is Readonly<Record<string, unknown>> & Header {

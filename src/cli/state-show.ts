@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import { addressesInUse } from '../model/held-addresses.ts';
 import { isLeaseValid, RECONCILE_LEASE } from '../model/lease.ts';
 import { PHASES } from '../model/machine.ts';
 import type { Store } from '../ports/store.ts';
@@ -37,10 +38,9 @@ interface Summary {
 }
 
 async function summarise(store: Store, now: number): Promise<Summary> {
-  const [machines, intents, addresses, drains, lease] = await Promise.all([
+  const [machines, intents, drains, lease] = await Promise.all([
     store.machines.list(),
     store.intents.list(),
-    store.addresses.list(),
     store.drains.list(),
     store.leases.read(RECONCILE_LEASE),
   ]);
@@ -48,7 +48,7 @@ async function summarise(store: Store, now: number): Promise<Summary> {
   return {
     machines: Object.fromEntries(PHASES.map((phase) => [phase, count(phase)])),
     openIntents: intents.filter(({ value }) => value.state === 'open').length,
-    addressesInUse: addresses.filter(({ value }) => value.releasedAt === undefined).length,
+    addressesInUse: addressesInUse(machines.map(({ value }) => value)).length,
     drains: drains.filter(({ value }) => !['done', 'undone'].includes(value.state)).length,
     driver:
       lease === undefined

@@ -8,12 +8,11 @@ import type { Collection, Store, StoreChanges, Versioned } from '../ports/store.
 import { canonicalJson, type StateDocument, type StateRecords } from './state-document.ts';
 
 /**
- * In this order: a driver that starts after an interrupted import assigns no address twice, and finds the machines of an
- * intent. A drain is about a machine that is there.
+ * In this order: a driver that starts after an interrupted import finds the machines of an intent. A drain is about a
+ * machine that is there.
  */
 const COLLECTIONS = [
   'pools',
-  'addresses',
   'machines',
   'drains',
   'intents',
@@ -28,7 +27,6 @@ export function countRecords(records: StateRecords): RecordCounts {
   return {
     intents: count('intents'),
     machines: count('machines'),
-    addresses: count('addresses'),
     drains: count('drains'),
     pools: count('pools'),
   };
@@ -78,11 +76,10 @@ export async function importState(
 function toRecords(changes: StoreChanges): StateRecords {
   const byKey = <T>(list: readonly Versioned<T>[]) =>
     Object.fromEntries(list.map(({ key, value }) => [key, value]));
-  const { intents, machines, addresses, drains, pools } = changes;
+  const { intents, machines, drains, pools } = changes;
   return {
     intents: byKey(intents),
     machines: byKey(machines),
-    addresses: byKey(addresses),
     drains: byKey(drains),
     pools: byKey(pools),
   };

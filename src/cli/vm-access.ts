@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vm ssh` and `vm console`.
-import { addressesOf, type Machine } from '../model/machine.ts';
+import { addressesOf, type Machine, withoutPrefixLength } from '../model/machine.ts';
 import { NotFound, NotReady } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
@@ -49,7 +49,7 @@ async function addressOf({ hypervisors }: OpenFleet, vm: Machine): Promise<strin
       hint: `Look at it with pvescaler vm console ${name}.`,
     });
   }
-  return first.split('/')[0] ?? first;
+  return withoutPrefixLength(first);
 }
 
 /** The Proxmox API gives a console to a browser session only, so the person's own session is used. */

@@ -47,7 +47,6 @@ export function addressChecks(reader: RegionReader, now: () => number): readonly
     run: (signal) =>
       reader.withView(async (view, inspector) =>
         judgeAddresses(pool, {
-          region: reader.region.name,
           taken: await readTaken(reader, { view, inspector, signal }),
           now: now(),
         }),
@@ -60,16 +59,15 @@ function hasStaticAddresses({ network }: PoolConfig): boolean {
 }
 
 interface TakenAddresses {
-  readonly region: string;
   /** By VMs that pvescaler does not manage. */
   readonly taken: readonly string[];
   readonly now: number;
 }
 
-function judgeAddresses(pool: PoolConfig, { region, taken, now }: TakenAddresses): Outcome {
+function judgeAddresses(pool: PoolConfig, { taken, now }: TakenAddresses): Outcome {
   const { v4, v6 } = pool.network;
   const { max } = pool.limits;
-  const { count } = countFreeAddresses({ region, v4, v6, taken, leases: [], now }, max);
+  const { count } = countFreeAddresses({ v4, v6, taken, held: [], now }, max);
   const fix = `Widen network.ip.pool of pool ${pool.name}, or lower its limits.max.`;
   if (count === 0) return failure('other VMs have every address of the pool', fix);
   return count < max

@@ -51,12 +51,7 @@ export function rightChecks(inspector: ClusterInspector, config: Config): readon
 }
 
 export const GROUP_VERSION = 'pvescaler.dev/v1alpha1';
-const STATE_KINDS = [
-  'ProxmoxMachine',
-  'ProxmoxMachineRequest',
-  'ProxmoxAddressLease',
-  'ProxmoxPoolState',
-];
+const STATE_KINDS = ['ProxmoxMachine', 'ProxmoxMachineRequest', 'ProxmoxPoolState'];
 
 /** Records in the cluster need their kinds; a database must not be one of several. */
 export function stateCheck(inspector: ClusterInspector, config: Config): Check {

@@ -90,7 +90,10 @@ export interface Placement {
   /** VM name, host name of the guest and Node name. */
   readonly name: string;
   readonly diskStorage: string;
-  /** CIDR form, v4 and v6; empty with DHCP. */
+  /**
+   * CIDR form, v4 and v6; empty with DHCP. They are held by the machine until it is gone or failed, and are not assigned
+   * again until the end of their cool-down.
+   */
   readonly addresses: readonly string[];
   /** Whether the VM's marker has the region. Markers of earlier versions do not, and are rewritten. */
   readonly hasRegionInMarker?: boolean;
@@ -183,6 +186,8 @@ export interface Machine {
   readonly missingSince?: number;
   /** Why it is being, or was, deleted. Set when the deletion is decided. */
   readonly deletionReason?: string;
+  /** Its VM was left alone and still exists: the machine holds its static addresses, although it is gone or failed. */
+  readonly isVmLeft?: boolean;
 }
 
 /** The fields of a machine that has just entered the phase. */
@@ -244,6 +249,10 @@ function isMachineId(text: string): text is MachineId {
 /** The part of the id that ends default machine names: short enough to read, long enough to avoid collisions. */
 export function shortMachineId(id: MachineId): string {
   return id.slice(0, 8);
+}
+
+export function withoutPrefixLength(cidr: string): string {
+  return cidr.split('/')[0] ?? cidr;
 }
 
 /** Static addresses, or those that its guest has by DHCP, as far as they are known. */

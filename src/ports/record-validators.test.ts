@@ -5,7 +5,6 @@ import {
   aJournalEntry,
   aMachine,
   aMachineId,
-  anAddressLease,
   anIntent,
   aPoolState,
 } from './fakes/sample-records.ts';
@@ -20,7 +19,6 @@ describe('record validators', () => {
   it('accept valid records', () => {
     expect(RECORD_VALIDATORS.intents(anIntent(), 'value')).toBeUndefined();
     expect(RECORD_VALIDATORS.machines(aMachine(), 'value')).toBeUndefined();
-    expect(RECORD_VALIDATORS.addresses(anAddressLease(), 'value')).toBeUndefined();
     expect(RECORD_VALIDATORS.drains(aDrain(), 'value')).toBeUndefined();
     expect(RECORD_VALIDATORS.pools(aPoolState(), 'value')).toBeUndefined();
     expect(JOURNAL_VALIDATOR(aJournalEntry(), 'value')).toBeUndefined();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validators for all stored records, shared by all implementations of the Store. They run on write, because an invalid
 // record must not become durable, and on read, because a file may have been damaged or edited by hand.
-import type { AddressLease } from '../model/address-lease.ts';
 import { DRAIN_TRANSITIONS, type Drain, type DrainState, type UndoCause } from '../model/drain.ts';
 import type {
   AdoptIntent,
@@ -62,7 +61,6 @@ import {
 export interface RecordKinds {
   readonly intents: Intent;
   readonly machines: Machine;
-  readonly addresses: AddressLease;
   readonly drains: Drain;
   readonly pools: PoolState;
 }
@@ -196,16 +194,7 @@ const machine = object<Machine>({
   failure: optional(object<MachineFailure>({ code: string, message: string, at: number, phase })),
   missingSince: optional(number),
   deletionReason: optional(string),
-});
-
-const addressLease = object<AddressLease>({
-  address: string,
-  region: string,
-  pool: string,
-  machine: machineId,
-  vmId: optional(integer),
-  leasedAt: number,
-  releasedAt: optional(number),
+  isVmLeft: optional(boolean),
 });
 
 const drain = object<Drain>({
@@ -273,7 +262,6 @@ export const RECORD_VALIDATORS: {
 } = {
   intents: intent,
   machines: machine,
-  addresses: addressLease,
   drains: drain,
   pools: poolState,
 };

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AddressLease } from '../model/address-lease.ts';
 import type { Drain } from '../model/drain.ts';
 import type { Intent } from '../model/intent.ts';
 import type { Lease } from '../model/lease.ts';
@@ -101,7 +100,6 @@ export interface StoreChanges {
   readonly revision: number;
   readonly intents: readonly Versioned<Intent>[];
   readonly machines: readonly Versioned<Machine>[];
-  readonly addresses: readonly Versioned<AddressLease>[];
   readonly drains: readonly Versioned<Drain>[];
   readonly pools: readonly Versioned<PoolState>[];
   /** Apply removals first: a key that was created again is also among the records. */
@@ -125,8 +123,6 @@ export interface Store {
   readonly intents: Collection<Intent>;
   /** Written only by the driver. Key = machine id. */
   readonly machines: Collection<Machine>;
-  /** Written only by the driver. Key = addressLeaseKey. */
-  readonly addresses: Collection<AddressLease>;
   /** Written only by the driver. Key = machine id. */
   readonly drains: Collection<Drain>;
   /** Written only by the driver. Key = pool name. */

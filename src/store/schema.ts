@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CollectionName } from '../ports/record-validators.ts';
-
 /** "PVES": identifies pvescaler databases, also for file(1). */
 export const APPLICATION_ID = 0x50_56_45_53;
 
 /** How many revisions back removals are stored; a reader that is further behind reads everything. */
 export const REMOVALS_KEPT = 20_000;
 
-const RECORDS: Readonly<Record<CollectionName, true>> = {
-  intents: true,
-  machines: true,
-  addresses: true,
-  drains: true,
-  pools: true,
-};
+/** Of the first version. */
+const RECORD_TABLES = ['intents', 'machines', 'addresses', 'drains', 'pools'];
 
 function recordTable(name: string): string {
   return `CREATE TABLE ${name} (
@@ -30,7 +23,7 @@ function recordTable(name: string): string {
  * return fractions, which a strict INTEGER column refuses.
  */
 export const MIGRATIONS: readonly string[] = [
-  `${Object.keys(RECORDS).map(recordTable).join('\n')}
+  `${RECORD_TABLES.map(recordTable).join('\n')}
   CREATE TABLE leases (
     name TEXT NOT NULL PRIMARY KEY,
     holder TEXT NOT NULL,
@@ -56,9 +49,9 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   INSERT INTO installation (one, revision) VALUES (1, 0);`,
   // Recent removals, so that other processes can follow changes instead of reading everything again.
-  `${Object.keys(RECORDS)
-    .map((name) => `CREATE INDEX ${name}_by_revision ON ${name} (revision);`)
-    .join('\n')}
+  `${RECORD_TABLES.map((name) => `CREATE INDEX ${name}_by_revision ON ${name} (revision);`).join(
+    '\n',
+  )}
   CREATE TABLE removals (
     revision INTEGER NOT NULL PRIMARY KEY,
     collection TEXT NOT NULL,
@@ -68,4 +61,6 @@ export const MIGRATIONS: readonly string[] = [
   'ALTER TABLE installation ADD COLUMN cluster_uid TEXT;',
   // The end of the last driver, so that time without a driver counts towards no timeout.
   'ALTER TABLE leases ADD COLUMN released_at REAL;',
+  // The record of a machine has its addresses.
+  'DROP TABLE addresses;',
 ];

@@ -27,7 +27,6 @@ import { databaseCorrupt } from './store-errors.ts';
 export class SqliteStore implements Store {
   readonly intents: SqliteCollection<'intents'>;
   readonly machines: SqliteCollection<'machines'>;
-  readonly addresses: SqliteCollection<'addresses'>;
   readonly drains: SqliteCollection<'drains'>;
   readonly pools: SqliteCollection<'pools'>;
   readonly leases: SqliteLeases;
@@ -46,7 +45,6 @@ export class SqliteStore implements Store {
     this.journal = new SqliteJournal(connection, onWrite);
     this.intents = this.#collection('intents');
     this.machines = this.#collection('machines');
-    this.addresses = this.#collection('addresses');
     this.drains = this.#collection('drains');
     this.pools = this.#collection('pools');
     this.#installation = connection.prepare('SELECT revision, id, cluster_uid FROM installation');
@@ -74,7 +72,6 @@ export class SqliteStore implements Store {
         revision,
         intents: this.intents.since(after),
         machines: this.machines.since(after),
-        addresses: this.addresses.since(after),
         drains: this.drains.since(after),
         pools: this.pools.since(after),
         removed: since === undefined ? [] : this.#removedSince(since),

@@ -108,7 +108,7 @@ describe('pvescaler state export and import', () => {
     const imported = pvescaler(['state', 'import', file, '--state', target, '--json']);
     expect(JSON.parse(imported.out)).toEqual({
       location: target,
-      records: { intents: 1, machines: 1, addresses: 0, drains: 0, pools: 0 },
+      records: { intents: 1, machines: 1, drains: 0, pools: 0 },
       created: 2,
       unchanged: 0,
       journalEntries: 1,
@@ -126,7 +126,7 @@ describe('pvescaler state export and import', () => {
     expect(refused).toMatchObject({ exitCode: 5, out: '' });
     expect(refused.err).toContain('a driver is active: test');
     const backup = pvescaler(['state', 'export', '--live', '--state', path]);
-    expect(JSON.parse(backup.out)).toMatchObject({ kind: 'StateExport', schemaVersion: 1 });
+    expect(JSON.parse(backup.out)).toMatchObject({ kind: 'StateExport', schemaVersion: 2 });
     const file = join(aFolder(), 'state.json');
     writeFileSync(file, backup.out);
     const full = pvescaler(['state', 'import', file, '--state', path]);

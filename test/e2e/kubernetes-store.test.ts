@@ -80,7 +80,6 @@ describe('with the definitions', () => {
     expect(text).toContain('phaseSince\t<string>');
     expect(kubectl('explain', 'proxmoxmachine')).toContain('pvescaler machine delete');
     expect(kubectl('explain', 'pvm.status.drain.state')).toContain('waiting-for-volumes');
-    expect(kubectl('explain', 'pval.spec.releasedAt')).toContain('assigned again');
     expect(kubectl('explain', 'pvps.status.allocatable.cpuMilli')).toContain('CPU');
     expect(kubectl('explain', 'pvmr.spec.requestedBy')).toContain('cluster-autoscaler');
   });

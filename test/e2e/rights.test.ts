@@ -12,12 +12,7 @@ import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Cluster } from '../../src/ports/cluster.ts';
 import { type PvescalerError, Unreachable } from '../../src/ports/errors.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
-import {
-  aMachine,
-  anAddressLease,
-  anIntent,
-  aPoolState,
-} from '../../src/ports/fakes/sample-records.ts';
+import { aMachine, anIntent, aPoolState } from '../../src/ports/fakes/sample-records.ts';
 import type { Collection } from '../../src/ports/store.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
@@ -167,7 +162,6 @@ describe('the service account of the manifests', () => {
     for (const [collection, key, value] of [
       [store.machines, aMachine().id, aMachine()],
       [store.intents, 'i', anIntent({ id: 'i' })],
-      [store.addresses, 'home/10.10.10.11', anAddressLease()],
       [store.pools, 'workers', aPoolState()],
     ] as const)
       await createReplaceRemove(collection as never, key, value as never);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills real processes by SIGKILL at recorded points and starts them again, with the database kept and with it lost.
-import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { openSqliteStore } from '../../src/store/index.ts';
-import { systemClock } from '../../src/system/index.ts';
+import { addressesInUse } from '../../src/model/held-addresses.ts';
 import {
   formatKillPoint,
   isAroundWrite,
@@ -76,7 +74,7 @@ export async function runCrashMatrix(source: SourceName, options: MatrixOptions)
     const create = { ...site, direction: 'create', targetSize: machines, from: undefined } as const;
     const up = await lab.scale(create.targetSize);
     const name = `${scenarioName(create)} without a crash`;
-    options.tally.count(name, await findProblems(lab, up, create));
+    options.tally.count(name, findProblems(lab, up, create));
     await runAll(create, listKillPoints({ writes: up.writes, calls: lab.calls }), options);
     const [ours] = listOwnedVms(lab.sim);
     // A user copies the VM, with its tags and its description.
@@ -164,13 +162,13 @@ async function runCase(one: CrashCase, seed: number): Promise<Outcome> {
     const second = await lab.scale(scenario.targetSize, secondKill);
     const recovery = listKillPoints({ writes: second.writes, calls: lab.calls.slice(before) });
     if (secondKill === undefined) {
-      return { problems: await findProblems(lab, second, scenario), wasKilled, recovery };
+      return { problems: findProblems(lab, second, scenario), wasKilled, recovery };
     }
     lab.expireLease();
     const third = await lab.scale(scenario.targetSize);
     const wasKilledAgain = wasKilled && second.signal === 'SIGKILL';
     return {
-      problems: await findProblems(lab, third, scenario),
+      problems: findProblems(lab, third, scenario),
       wasKilled: wasKilledAgain,
       recovery,
     };
@@ -179,11 +177,7 @@ async function runCase(one: CrashCase, seed: number): Promise<Outcome> {
   }
 }
 
-async function findProblems(
-  lab: Lab,
-  ran: ProcessResult,
-  { targetSize, from }: Scenario,
-): Promise<string[]> {
+function findProblems(lab: Lab, ran: ProcessResult, { targetSize, from }: Scenario): string[] {
   const before = from?.machines ?? 0;
   const { volumes } = lab.sim.inspect();
   const found: Readonly<Record<string, readonly [number, number]>> = {
@@ -193,10 +187,7 @@ async function findProblems(
       targetSize,
     ],
     ISOs: [volumes.filter(({ content }) => content === 'iso').length, 0],
-    'addresses in use': [
-      lab.addressesInUse() ?? (await countAddressesInUse(lab.statePath)),
-      targetSize,
-    ],
+    'addresses in use': [addressesInUse(lab.machines()).length, targetSize],
     'most VMs at one time': [lab.maxVms, Math.max(before, targetSize)],
     'unmanaged VMs unchanged': [Number(snapshotUnmanagedVms(lab.sim) === lab.unmanagedBefore), 1],
     'exit code': [ran.exitCode ?? -1, 0],
@@ -209,16 +200,6 @@ async function findProblems(
 
 function formatRun(name: string, { exitCode, signal, out, err }: ProcessResult): string {
   return `${name} (${signal ?? exitCode}): ${out}${err}`.trim().replaceAll('\n', '\n        ');
-}
-
-async function countAddressesInUse(path: string): Promise<number> {
-  const store = await openSqliteStore({ path, clock: systemClock, random: new SeededRandom(1) });
-  try {
-    const all = await store.addresses.list();
-    return all.filter(({ value }) => value.releasedAt === undefined).length;
-  } finally {
-    await store.close();
-  }
 }
 
 async function runConcurrently<T>(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API server that has the records of a lab.
-import { RESOURCE_DEFINITIONS } from '../../src/kubernetes/index.ts';
+import { fromObject, RECORD_KINDS, RESOURCE_DEFINITIONS } from '../../src/kubernetes/index.ts';
+import type { Machine } from '../../src/model/machine.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import {
@@ -11,8 +12,7 @@ import {
 
 const API = 'pvescaler.dev/v1alpha1';
 const NAMESPACE = 'pvescaler';
-const ADDRESSES = 'proxmoxaddressleases';
-const PLURALS = ['proxmoxmachines', 'proxmoxmachinerequests', ADDRESSES, 'proxmoxpoolstates'];
+const PLURALS = RECORD_KINDS.map(({ plural }) => plural);
 
 type SimObject = Parameters<KubernetesSim['create']>[2];
 
@@ -71,9 +71,13 @@ export class LabKubernetes {
     });
   }
 
-  addressesInUse(): number {
-    const leases = this.#sim.list(API, ADDRESSES);
-    return leases.filter((lease) => !JSON.stringify(lease).includes('"releasedAt"')).length;
+  machines(): readonly Machine[] {
+    return RECORD_KINDS.flatMap((kind) =>
+      this.#sim.list(API, kind.plural).flatMap((object) => {
+        const parts = fromObject(kind, object);
+        return parts.ok ? (parts.value.machines ?? []) : [];
+      }),
+    );
   }
 
   save(): readonly SavedObject[] {

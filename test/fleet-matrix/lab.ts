@@ -6,6 +6,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RECONCILE_LEASE_MS } from '../../src/model/lease.ts';
+import type { Machine } from '../../src/model/machine.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import {
   createProxmoxSim,
@@ -18,6 +19,7 @@ import {
   type SimResponse,
   serveProxmoxSim,
 } from '../../src/sim/proxmox/index.ts';
+import { readMachineRecords } from '../../src/store/index.ts';
 import { callName } from './call-name.ts';
 import { EPOCH, FastClock, SPEED } from './fast-clock.ts';
 import type { KillPoint } from './kill-points.ts';
@@ -112,9 +114,9 @@ export class Lab {
     return { folder: this.folder, state: this.sim.saveState(), objects };
   }
 
-  /** Addresses that are not released; undefined when the records are in the database. */
-  addressesInUse(): number | undefined {
-    return this.#kubernetes?.addressesInUse();
+  /** Their records. */
+  machines(): readonly Machine[] {
+    return this.#kubernetes?.machines() ?? readMachineRecords(this.statePath);
   }
 
   async #startKubernetes(seed: number, objects: readonly SavedObject[]): Promise<void> {

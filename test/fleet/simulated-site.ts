@@ -10,6 +10,7 @@ import {
   someSettings,
   templateSource,
 } from '../../src/fleet/testing/settings.ts';
+import { addressesInUse } from '../../src/model/held-addresses.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Machine } from '../../src/model/machine.ts';
 import { readMarker } from '../../src/model/marker.ts';
@@ -127,6 +128,5 @@ export async function readMachines(store: Store): Promise<readonly Machine[]> {
 }
 
 export async function countAddressesInUse(store: Store): Promise<number> {
-  const all = await store.addresses.list();
-  return all.filter(({ value }) => value.releasedAt === undefined).length;
+  return addressesInUse(await readMachines(store)).length;
 }

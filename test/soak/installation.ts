@@ -8,6 +8,7 @@ import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import type { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { CollectionName, RecordKinds } from '../../src/ports/record-validators.ts';
 import type { Collection } from '../../src/ports/store.ts';
+import { AddressUse } from './address-use.ts';
 import type { SoakCluster } from './kubernetes.ts';
 import type { KubernetesRecords, ProcessStore } from './kubernetes-records.ts';
 import type { InstallationDescription } from './soak-settings.ts';
@@ -79,6 +80,7 @@ export class Installation {
   /** Machines whose VM a person has taken over; their Nodes stay. */
   readonly takenOver = new Set<string>();
   readonly everReady = new Set<string>();
+  readonly addressUse = new AddressUse();
   readonly ended = new Set<string>();
   presentBefore: ReadonlySet<string> = new Set();
   #backups: readonly MemoryStore[] = [];

@@ -45,7 +45,7 @@ export function listOwnVms(
   );
 }
 
-const COLLECTIONS = ['intents', 'machines', 'addresses', 'drains', 'pools'] as const;
+const COLLECTIONS = ['intents', 'machines', 'drains', 'pools'] as const;
 
 /** A process that has synchronized its copy sees exactly what is durable. */
 export async function checkCopy(
@@ -77,7 +77,9 @@ export async function checkInvariants(state: SoakState): Promise<readonly Machin
     checkUnmanagedNodes(state, installation);
     installation.presentBefore = new Set(present);
     all.push(...machines);
-    live.push(...own.filter(({ vm }) => vm.running));
+    const running = own.filter(({ vm }) => vm.running);
+    checkCoolDown(state, installation, { machines, running });
+    live.push(...running);
   }
   checkAddresses(state, live);
   checkUnmanagedVmsUnchanged(state, inspections);
@@ -125,6 +127,30 @@ function checkAddresses(state: SoakState, live: readonly OwnVm[]): void {
       holders.set(`${region} ${address}`, vm.id);
     }
   }
+}
+
+interface MachinesAndRunningVms {
+  readonly machines: readonly Machine[];
+  readonly running: readonly OwnVm[];
+}
+
+/** No machine gets an address that a VM of another one had less than the cool-down ago. */
+function checkCoolDown(
+  state: SoakState,
+  { name, addressUse, takenOver, restored, hasReplacedDatabase }: Installation,
+  { machines, running }: MachinesAndRunningVms,
+): void {
+  const now = state.clock.now();
+  if (hasReplacedDatabase) addressUse.forget();
+  addressUse.advance(now, takenOver);
+  for (const machine of machines) {
+    const early = addressUse.assign(machine, now);
+    if (early.length > 0 && !restored.has(machine.id))
+      state.reportViolation(
+        `installation ${name}: machine ${machine.id} got ${early.join()} in its cool-down`,
+      );
+  }
+  for (const vm of running) addressUse.use(vm, now);
 }
 
 interface MachinesAndVms {
@@ -190,7 +216,6 @@ export async function checkConverged(
         `${describe(installation)}: the VMs of ${vms} and the ready machines ${expected} differ`,
       );
     checkNodes(state, installation, ready);
-    await checkReleasedAddresses(state, installation, ready);
     installation.hasReplacedDatabase = false;
   }
   for (const [region, { vms, volumes }] of state.inspections()) {
@@ -222,25 +247,6 @@ function checkNodes(state: SoakState, installation: Installation, ready: readonl
   if (sortIds(nodes) !== sortIds(expected.map(({ id }) => id))) {
     state.reportViolation(
       `${describe(installation)}: ${nodes.length} Nodes of ${expected.length} machines`,
-    );
-  }
-}
-
-async function checkReleasedAddresses(
-  state: SoakState,
-  installation: Installation,
-  ready: readonly Machine[],
-): Promise<void> {
-  const leases = await installation.list('addresses');
-  // A VM that was taken over keeps its address.
-  const held = leases.filter(
-    ({ releasedAt, machine }) => releasedAt === undefined && !installation.takenOver.has(machine),
-  );
-  const expected = ready.flatMap(({ placement }) => placement?.addresses ?? []);
-  // A machine that was adopted beside an older record of its address has no lease of its own.
-  if (held.length > expected.length) {
-    state.reportViolation(
-      `${describe(installation)}: ${held.length} addresses in use, ${expected.length} by machines`,
     );
   }
 }

@@ -61,7 +61,6 @@ function dropWriteFence(store: Store): Store {
     machines: open(store.machines),
     intents: open(store.intents),
     pools: open(store.pools),
-    addresses: open(store.addresses),
   });
 }
 
@@ -210,14 +209,18 @@ function skipDeletionMark(hypervisor: Hypervisor): Hypervisor {
   });
 }
 
-/** Released addresses stay in use. */
-function keepAddresses(store: Store): Store {
-  const { addresses } = store;
-  const kept = override(addresses, {
-    replace: (seen, { releasedAt: _forgotten, ...held }, options) =>
-      addresses.replace(seen, held, options),
+/** The addresses of a machine are free as soon as it is gone. */
+function skipCoolDown(store: Store): Store {
+  const { machines } = store;
+  const forgetful = override(machines, {
+    replace: (seen, value, options) => {
+      const { phase, placement } = value;
+      const isOver = placement !== undefined && (phase === 'gone' || phase === 'failed');
+      const released = isOver ? { ...value, placement: { ...placement, addresses: [] } } : value;
+      return machines.replace(seen, released, options);
+    },
   });
-  return override(store, { addresses: kept });
+  return override(store, { machines: forgetful });
 }
 
 /** A new driver decides by its copy, however old it is. */
@@ -252,7 +255,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   'seeds are not deleted': { hypervisor: keepSeeds },
   'deletion is not marked': { hypervisor: skipDeletionMark },
-  'addresses are not released': { store: keepAddresses },
+  'addresses have no cool-down': { store: skipCoolDown, firstSeed: 4 },
   'VMs of other installations count as owned': { hypervisor: acceptAnyInstallation },
   'VMs of other regions count as owned': { hypervisor: acceptAnyRegion },
   'seeds of other installations count as owned': { hypervisor: acceptAnySeed },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the static addresses of a pool's next machine in a region, and counts how many machines can have some.
-import type { AddressLease } from '../../model/address-lease.ts';
+import { type HeldAddresses, heldAddressesOf } from '../../model/held-addresses.ts';
 import type { MachineId } from '../../model/machine.ts';
 import { type AddressChoice, chooseAddresses, countFreeAddresses } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
@@ -31,7 +31,7 @@ export function addressesFor(
 export function addressesBeside(
   context: ReconcileContext,
   where: AddressScope,
-  { machine, held }: { readonly machine: MachineId; readonly held: readonly AddressLease[] },
+  { machine, held }: { readonly machine: MachineId; readonly held: readonly HeldAddresses[] },
 ): AddressChoice | Unknown {
   const unknown = unknownAddresses(context, where);
   if (unknown !== undefined) return unknown;
@@ -43,7 +43,7 @@ export function addressesBeside(
 export function freeAddresses(
   context: ReconcileContext,
   where: AddressScope,
-  { held, atMost }: { readonly held: readonly AddressLease[]; readonly atMost: number },
+  { held, atMost }: { readonly held: readonly HeldAddresses[]; readonly atMost: number },
 ): { readonly count: number; readonly reason: string | undefined } {
   if (!hasStaticAddresses(where.pool)) return { count: atMost, reason: undefined };
   const unknown = unknownAddresses(context, where);
@@ -59,13 +59,12 @@ function takenIn(context: ReconcileContext, { pool, view }: AddressScope): reado
 function common(
   context: ReconcileContext,
   { pool, view }: AddressScope,
-  held: readonly AddressLease[],
+  held: readonly HeldAddresses[],
 ) {
   return {
-    region: view.region,
     v4: pool.network.v4,
     v6: pool.network.v6,
-    leases: held.length === 0 ? context.records.addresses : [...context.records.addresses, ...held],
+    held: [...context.records.index.withAddresses(view.region).map(heldAddressesOf), ...held],
     now: context.now,
   };
 }

@@ -3,12 +3,12 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { COOL_DOWN_MS } from '../../placement/index.ts';
+import { aMachine, aMachineId } from '../../ports/fakes/sample-records.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
 import { aTestFleet, machinesIn, onePass, REASON, type TestFleet } from '../testing/test-fleet.ts';
 
 const GIB = 2 ** 30;
-const MACHINE = '00000000-0000-4000-8000-00000000000a';
 const POOLS = ['first', 'second'] as const;
 
 type Rule = PoolSettings['network']['v4'];
@@ -46,8 +46,8 @@ const aCase = fc.record({
   memoryGib: fc.constantFrom(2, 30),
   max: fc.integer({ min: 1, max: 8 }),
   ids: fc.integer({ min: 1, max: 12 }),
-  /** Leases of other machines: held, or released so many minutes ago. No cool-down ends during the test. */
-  leases: fc.array(
+  /** Addresses of other machines, which may be gone for so many minutes. No cool-down ends during the test. */
+  held: fc.array(
     fc.record({ last: fc.nat(18), freedAgo: fc.constantFrom(undefined, 0, 20, 31, 45) }),
     { maxLength: 5 },
   ),
@@ -81,19 +81,26 @@ function testFleetOf({ pools, memoryGib, max, ids, createsPerHost }: Case): Test
 
 async function addTakenAddresses(
   { store, hypervisor, clock }: TestFleet,
-  { leases, unmanagedAddresses }: Case,
+  { held, unmanagedAddresses }: Case,
 ) {
-  for (const { last, freedAgo } of leases) {
-    const address = `10.0.0.${16 + last}`;
-    const lease = {
-      address,
-      region: REGION,
-      pool: 'first',
-      machine: MACHINE as never,
-      leasedAt: 0,
-      ...(freedAgo !== undefined && { releasedAt: clock.now() - freedAgo * 60_000 }),
-    };
-    await store.addresses.create(`${REGION}/${address}`, lease).catch(() => undefined);
+  for (const [index, { last, freedAgo }] of held.entries()) {
+    const id = aMachineId(1_000 + index);
+    const machine = aMachine({
+      id,
+      pool: 'removed',
+      phase: freedAgo === undefined ? 'ready' : 'gone',
+      phaseSince: clock.now() - (freedAgo ?? 0) * 60_000,
+      size: { cpu: 0, memoryBytes: 0, diskBytes: 0 },
+      placement: {
+        region: REGION,
+        host: 'pve1',
+        vmId: 1,
+        name: id,
+        diskStorage: 'local-lvm',
+        addresses: [`10.0.0.${16 + last}/24`],
+      },
+    });
+    await store.machines.create(id, machine);
   }
   for (const [index, last] of unmanagedAddresses.entries()) {
     hypervisor.state.vms.set(100 + index, {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes for how many more machines of each pool there are hosts, VM ids and addresses, at the end of a pass.
 
-import type { AddressLease } from '../../model/address-lease.ts';
+import type { HeldAddresses } from '../../model/held-addresses.ts';
 import type { Machine } from '../../model/machine.ts';
 import {
   chooseHost,
@@ -215,7 +215,7 @@ function countFreeIds(context: ReconcileContext, view: RegionView): number {
 interface Held {
   readonly allocations: HostAllocations;
   readonly reservations: Reservation[];
-  readonly addresses: AddressLease[];
+  readonly addresses: HeldAddresses[];
 }
 
 class WaitingMachines {
@@ -262,7 +262,7 @@ class WaitingMachines {
     return (this.#ids.get(region) ?? 0) - (this.#held.get(region)?.reservations.length ?? 0);
   }
 
-  addresses(region: string): readonly AddressLease[] {
+  addresses(region: string): readonly HeldAddresses[] {
     return this.#held.get(region)?.addresses ?? [];
   }
 
@@ -301,15 +301,8 @@ class WaitingMachines {
     const own = addressesBeside(this.#context, where, { machine: machine.id, held });
     if (!own.chosen) return own;
     this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
-    this.#holdAddresses(machine, name, own.addresses);
+    this.#held.get(name)?.addresses.push({ machine: machine.id, addresses: own.addresses });
     return undefined;
-  }
-
-  #holdAddresses({ id, pool }: Machine, region: string, addresses: readonly string[]): void {
-    const held = this.#held.get(region)?.addresses;
-    for (const address of addresses) {
-      held?.push({ address, region, pool, machine: id, leasedAt: this.#context.now });
-    }
   }
 
   #reserve(

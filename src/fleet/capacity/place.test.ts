@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aHost, aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
+import { aMachine, aMachineId } from '../../ports/fakes/sample-records.ts';
+import { aHost, aPool, REGION, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 import {
   addressesInUse,
   aTestFleet,
@@ -35,6 +36,30 @@ describe('place', () => {
     });
     expect(await addressesInUse(testFleet.store)).toEqual(['10.10.10.12']);
     expect(vms.get(1_250)?.options.get('name')).toBe('unmanaged');
+  });
+
+  it('chooses another address when another machine has got the same one before the VM is created', async () => {
+    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
+    const { store, fleet, clock } = testFleet;
+    const placement = { region: REGION, host: 'pve1', diskStorage: 'local-lvm', name: 'w' };
+    for (const [index, phase] of (['creating', 'kept'] as const).entries()) {
+      const addresses = ['10.10.10.11/24'];
+      const machine = aMachine({
+        id: aMachineId(index),
+        phase,
+        phaseSince: clock.now(),
+        placement: { ...placement, vmId: 1_250 + index, addresses },
+      });
+      await store.machines.create(machine.id, machine);
+    }
+    replaceVm(testFleet, { vmId: 1_251, host: 'pve1' });
+    await untilAtRest(fleet, testFleet);
+    expect((await store.machines.get(aMachineId(0)))?.value).toMatchObject({
+      phase: 'ready',
+      placement: { addresses: ['10.10.10.12/24'] },
+    });
+    const entry = (await store.journal.read()).find(({ reason }) => reason === 'AddressLost');
+    expect(entry?.message).toBe('another machine has address 10.10.10.11; choosing another one');
   });
 
   it('assigns the VM id after the last one, not after the highest one of another user', async () => {

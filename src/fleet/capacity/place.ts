@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // requested → placed: chooses host, storage, VM id, name and addresses, one machine after the other, so that each sees
 // what the one before reserved. Creates nothing. A machine without a place stays requested, with the reason recorded.
-import { addressLeaseKey } from '../../model/address-lease.ts';
 import { formatCount } from '../../model/format-text.ts';
 import type { Host, HostStorage } from '../../model/host.ts';
 import type { Machine, MachineId, MachineSize, Phase, Placement } from '../../model/machine.ts';
@@ -139,7 +138,7 @@ export interface Decided {
   readonly name: string;
 }
 
-/** Addresses are leased before the placement names them: a crash between the two costs nothing. */
+/** Nothing exists yet: a placement that a crash loses costs nothing. */
 export async function commitPlacement(
   context: ReconcileContext,
   machine: Machine,
@@ -147,20 +146,6 @@ export async function commitPlacement(
 ): Promise<void> {
   const { where, host, vmId, addresses, name } = decided;
   const region = where.region.name;
-  const bare = addresses.map((cidr) => cidr.split('/')[0] ?? cidr);
-  // Addresses of an earlier placement that the machine lost.
-  const kept = bare.map((address) => addressLeaseKey(region, address));
-  await context.records.releaseAddresses(machine.id, kept);
-  for (const address of bare) {
-    await context.records.leaseAddress({
-      address,
-      region,
-      pool: machine.pool,
-      machine: machine.id,
-      vmId,
-      leasedAt: context.now,
-    });
-  }
   const placement: Placement = {
     region,
     host: host.host,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses in use without a lease of ours: in the configuration of any VM of the region, or of a Node. A
+// Addresses in use that no record of a machine has: in the configuration of any VM of the region, or of a Node. A
 // configuration is read once, and again when the VM's summary changes or after an hour. Pools with DHCP read none.
 
-import { mayHaveVm } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
@@ -64,22 +63,7 @@ export function takenAddresses(context: ReconcileContext, view: RegionView): rea
     (vm) => context.state.addresses.get(keyOf(view.region, vm))?.addresses ?? [],
   );
   const ofNodes = knownNodes(context.clusterReading).flatMap(({ addresses }) => addresses);
-  return [...ofVms, ...ofNodes, ...addressesOfMachines(context, view.region)];
-}
-
-const ofMachines = new WeakMap<ReconcileContext, Map<string, readonly string[]>>();
-
-/** Of machines that may lack a lease, such as adopted ones. Collected once per pass: new machines have leases. */
-function addressesOfMachines(context: ReconcileContext, region: string): readonly string[] {
-  const byRegion = ofMachines.get(context) ?? new Map<string, readonly string[]>();
-  ofMachines.set(context, byRegion);
-  const known = byRegion.get(region);
-  if (known !== undefined) return known;
-  const addresses = context.records.machines.flatMap(({ phase, placement }) =>
-    mayHaveVm(phase) && placement?.region === region ? placement.addresses : [],
-  );
-  byRegion.set(region, addresses);
-  return addresses;
+  return [...ofVms, ...ofNodes];
 }
 
 function unclaimedVms(

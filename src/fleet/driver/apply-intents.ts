@@ -193,7 +193,6 @@ async function requestDeletion(
   }
   const deletionReason = `${intent.requestedBy}: ${intent.reason}`;
   if (machine.phase === 'requested' || machine.phase === 'placed') {
-    await records.releaseAddresses(id);
     await records.move(id, 'gone', { deletionReason });
     return;
   }

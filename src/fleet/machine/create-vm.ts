@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The call that creates or clones a machine's VM.
+import { withoutPrefixLength } from '../../model/machine.ts';
 import { formatMarker } from '../../model/marker.ts';
 import { Conflict, NotFound, TaskFailed } from '../../ports/errors.ts';
 import type { RunningTask, TaskRef } from '../../ports/hypervisor.ts';
@@ -26,6 +27,8 @@ export async function startCreation(
   pool: PoolSettings,
   { isFirstCall } = { isFirstCall: false },
 ): Promise<ReconcileResult> {
+  const address = addressOfOther(reconcile);
+  if (address !== undefined) return releaseAddress(reconcile, address);
   try {
     return await reconcile.recordTask(await createOrClone(reconcile, pool));
   } catch (error) {
@@ -35,6 +38,28 @@ export async function startCreation(
     if (isFirstCall) return releaseVmId(reconcile, takenReason(lookup));
     return handleVmIdTaken(reconcile, lookup);
   }
+}
+
+/** An address that another machine has got too: a VM was adopted, or a write of an earlier driver took effect late. */
+function addressOfOther({ context, placement, id }: MachineReconcile): string | undefined {
+  const { index } = context.records;
+  return placement.addresses.find(
+    (address) => index.otherHolder(placement.region, address, id) !== undefined,
+  );
+}
+
+/** The next pass places the machine again, with another address. */
+async function releaseAddress(
+  reconcile: MachineReconcile,
+  address: string,
+): Promise<ReconcileResult> {
+  await reconcile.record({
+    kind: 'saw',
+    reason: 'AddressLost',
+    message: `another machine has address ${withoutPrefixLength(address)}; choosing another one`,
+  });
+  await reconcile.move('requested');
+  return DONE;
 }
 
 export type OtherVm = Exclude<VmLookup, OwnVm>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deleting → gone, or failed where the creation failed. Marks the VM, shuts it down, stops and destroys it, verifies
 // that it is gone, then removes everything else that belonged to the machine. A VM that is not ours is left alone.
-import type { TaskKind } from '../../model/machine.ts';
+import type { Machine, Placement, TaskKind } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
 import { isDestroyLimited } from '../capacity/deletion-limits.ts';
@@ -271,6 +271,11 @@ function recordLeftAlone(reconcile: MachineReconcile, reason: string): Promise<v
   });
 }
 
+/** A VM that was left alone keeps its addresses; they are released when it is gone. */
+function addressesLeft(placement: Placement | undefined): Pick<Machine, 'isVmLeft'> {
+  return (placement?.addresses.length ?? 0) > 0 ? { isVmLeft: true } : {};
+}
+
 /** The VM is gone, or it is not ours any more, and then neither is its Node. */
 async function finishDeletion(
   reconcile: MachineReconcile,
@@ -281,11 +286,12 @@ async function finishDeletion(
     return requeue(RECHECK_MS, 'its Node cannot be checked');
   }
   await deleteJoinTokens(reconcile);
-  // A VM that was left alone keeps its addresses; they are released when it is gone.
-  if (!isVmLeft) await reconcile.context.records.releaseAddresses(reconcile.id);
   const { failure, deletionReason, placement } = reconcile.machine;
   const name = placement?.name ?? reconcile.id;
-  await reconcile.move(failure === undefined ? 'gone' : 'failed');
+  await reconcile.move(
+    failure === undefined ? 'gone' : 'failed',
+    isVmLeft ? addressesLeft(placement) : {},
+  );
   await reconcile.record(
     failure === undefined
       ? {

@@ -23,7 +23,6 @@ export async function failMachine(
   }
   const changes = { failure, deletionReason: message };
   if (phase === 'requested' || phase === 'placed') {
-    await reconcile.context.records.releaseAddresses(reconcile.id);
     await reconcile.move('failed', changes);
   } else {
     // A creation that still runs is followed to its end: the VM it creates must be found.

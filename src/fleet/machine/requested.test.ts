@@ -8,6 +8,7 @@ import {
   aTestFleet,
   journalReasonsIn,
   machinesIn,
+  onePass,
   phasesIn,
   REASON,
   runPasses,
@@ -84,13 +85,17 @@ describe('a machine that no host has capacity for', () => {
     const testFleet = aTestFleet(settings({ network: STATIC_NETWORK }));
     const { fleet, store, clock } = testFleet;
     const { machines } = await fleet.scaleTo('workers', 1, REASON);
-    await store.addresses.create('memory/10.10.10.12', {
-      address: '10.10.10.12',
+    await onePass(fleet, testFleet);
+    const machine = await store.machines.get(machines[0]!);
+    const placement = {
       region: REGION,
-      pool: 'workers',
-      machine: machines[0]!,
-      leasedAt: 1,
-    });
+      host: 'pve1',
+      vmId: 1_250,
+      name: 'worker-1',
+      diskStorage: 'local-lvm',
+      addresses: ['10.10.10.12/24'],
+    };
+    await store.machines.replace(machine!, { ...machine!.value, placement });
     await runPasses(testFleet, 2);
     expect(await addressesInUse(store)).toEqual(['10.10.10.12']);
     await clock.advance(2 * UNPLACED_TIMEOUT_MS);

@@ -115,7 +115,6 @@ async function failUnplaced(
   machine: Machine,
   { code, message }: PlacementRefusal,
 ): Promise<void> {
-  await context.records.releaseAddresses(machine.id);
   await context.records.move(machine.id, 'failed', {
     failure: { code, message, at: context.now, phase: machine.phase },
     deletionReason: message,

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds machines without scanning all records: by pool, phase, VM, name, provider id and Node. It also knows which
+// Finds machines without scanning all records: by pool, phase, VM, address, name, provider id and Node. It also knows which
 // machines have an open create or delete request. RecordCache updates it with every change of a record.
+import { heldAddressesOf } from '../../model/held-addresses.ts';
 import {
   type CreateIntent,
   type Intent,
   isVmIntent,
   type MachineIntent,
 } from '../../model/intent.ts';
-import { type Machine, type MachineId, mayHaveVm, type Phase } from '../../model/machine.ts';
+import {
+  type Machine,
+  type MachineId,
+  mayHaveVm,
+  type Phase,
+  withoutPrefixLength,
+} from '../../model/machine.ts';
 import { vmIdHoldOf } from '../../placement/index.ts';
 import { listMembers, type Member } from '../../pools/index.ts';
 
@@ -15,6 +22,9 @@ export class MachineIndex {
   readonly #byPool = new MultiMap<Machine>();
   readonly #byPhase = new MultiMap<Machine>();
   readonly #byVm = new MultiMap<Machine>();
+  readonly #byAddress = new MultiMap<Machine>();
+  /** Machines with static addresses, by region. */
+  readonly #withAddresses = new MultiMap<Machine>();
   /** By the VM's and the Node's name, lower case. */
   readonly #byName = new MultiMap<Machine>();
   readonly #byProviderId = new MultiMap<Machine>();
@@ -142,6 +152,18 @@ export class MachineIndex {
     return this.#byVm.get(vmKey(region, vmId)).some(({ phase }) => mayHaveVm(phase));
   }
 
+  /** Machines of the region with static addresses, also those that are gone or failed. */
+  withAddresses(region: string): readonly Machine[] {
+    return this.#withAddresses.get(region);
+  }
+
+  /** A machine other than `except` that has this address now. `address`: with or without prefix length. */
+  otherHolder(region: string, address: string, except: string | undefined): Machine | undefined {
+    return this.#byAddress
+      .get(addressKey(region, address))
+      .find((one) => one.id !== except && heldAddressesOf(one).releasedAt === undefined);
+  }
+
   machineChanged(before: Machine | undefined, after: Machine | undefined): void {
     if (before !== undefined) this.#remove(before);
     if (after !== undefined) this.#add(after);
@@ -169,6 +191,9 @@ export class MachineIndex {
     if (placement !== undefined) {
       keys.push([this.#byVm, vmKey(placement.region, placement.vmId)]);
       keys.push([this.#byName, placement.name.toLowerCase()]);
+      for (const address of placement.addresses)
+        keys.push([this.#byAddress, addressKey(placement.region, address)]);
+      if (placement.addresses.length > 0) keys.push([this.#withAddresses, placement.region]);
     }
     if (nodeName !== undefined) keys.push([this.#byName, nodeName.toLowerCase()]);
     if (nodeUid !== undefined) keys.push([this.#byNodeUid, nodeUid]);
@@ -216,6 +241,10 @@ function currentOf(machines: readonly Machine[]): Machine | undefined {
 
 function vmKey(region: string, vmId: number): string {
   return `${region}/${vmId}`;
+}
+
+function addressKey(region: string, address: string): string {
+  return `${region}/${withoutPrefixLength(address)}`;
 }
 
 /** Values grouped by a key that several values may share. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store's records in memory. A write of this process is here as soon as it is durable, a write of another process
 // after the next `refresh`. Code that decides calls `refresh` first; code that only displays may read as it is.
-import type { AddressLease } from '../../model/address-lease.ts';
 import type { Drain } from '../../model/drain.ts';
 import type { Intent } from '../../model/intent.ts';
 import type { Machine } from '../../model/machine.ts';
@@ -22,7 +21,6 @@ export class RecordCache {
   readonly usage: UsageIndex;
   readonly intents: CachedCollection<Intent>;
   readonly machines: CachedCollection<Machine>;
-  readonly addresses: CachedCollection<AddressLease>;
   readonly drains: CachedCollection<Drain>;
   readonly pools: CachedCollection<PoolState>;
   /** Machines that this process has requested. */
@@ -48,7 +46,6 @@ export class RecordCache {
     this.intents = new CachedCollection(store.intents, this.#feed, (before, after) =>
       this.index.intentChanged(before, after),
     );
-    this.addresses = new CachedCollection(store.addresses, this.#feed);
     this.drains = new CachedCollection(store.drains, this.#feed);
     this.pools = new CachedCollection(store.pools, this.#feed);
     this.index = new MachineIndex((id) => machines.get(id));
@@ -101,7 +98,6 @@ export class RecordCache {
       changes.removed.filter(({ collection }) => collection === name).map(({ key }) => key);
     this.intents.applyChanges(changes.intents, removed('intents'), revision);
     this.machines.applyChanges(changes.machines, removed('machines'), revision);
-    this.addresses.applyChanges(changes.addresses, removed('addresses'), revision);
     this.drains.applyChanges(changes.drains, removed('drains'), revision);
     this.pools.applyChanges(changes.pools, removed('pools'), revision);
     this.#feed.completeRead(revision);
@@ -111,7 +107,6 @@ export class RecordCache {
     const { revision } = everything;
     this.intents.replaceAll(everything.intents, revision);
     this.machines.replaceAll(everything.machines, revision);
-    this.addresses.replaceAll(everything.addresses, revision);
     this.drains.replaceAll(everything.drains, revision);
     this.pools.replaceAll(everything.pools, revision);
     this.#feed.completeRead(revision);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The records as the driver reads and writes them. Every write carries the lease as its fence, so that the store refuses
 // writes of a former driver. Other processes write intents only; theirs are visible after `refresh`.
-import { type AddressLease, addressLeaseKey } from '../../model/address-lease.ts';
 import type { Drain } from '../../model/drain.ts';
 import type { Intent } from '../../model/intent.ts';
 import type { Lease } from '../../model/lease.ts';
@@ -17,7 +16,7 @@ import {
 } from '../../model/machine.ts';
 import type { PoolState } from '../../model/pool.ts';
 import type { Member } from '../../pools/index.ts';
-import { Bug, Conflict } from '../../ports/errors.ts';
+import { Bug } from '../../ports/errors.ts';
 import type { Random } from '../../ports/random.ts';
 import type { WriteOptions } from '../../ports/store.ts';
 import type { MachineIndex } from './machine-index.ts';
@@ -28,7 +27,14 @@ import type { UsageIndex } from './usage-index.ts';
 export type MachineChanges = Partial<
   Omit<
     Machine,
-    'id' | 'phase' | 'task' | 'seedVolume' | 'failure' | 'deletionReason' | 'missingSince'
+    | 'id'
+    | 'phase'
+    | 'task'
+    | 'seedVolume'
+    | 'failure'
+    | 'deletionReason'
+    | 'missingSince'
+    | 'isVmLeft'
   >
 > & {
   readonly failure?: MachineFailure | undefined;
@@ -36,6 +42,7 @@ export type MachineChanges = Partial<
   readonly task?: TaskInProgress | undefined;
   readonly seedVolume?: string | undefined;
   readonly missingSince?: number | undefined;
+  readonly isVmLeft?: boolean | undefined;
 };
 
 /**
@@ -80,10 +87,6 @@ export class Records {
 
   get requestedHere(): ReadonlySet<string> {
     return this.#cache.requestedHere;
-  }
-
-  get addresses(): readonly AddressLease[] {
-    return this.#cache.addresses.all();
   }
 
   get drains(): readonly Drain[] {
@@ -190,41 +193,10 @@ export class Records {
   removeMachine(id: MachineId): Promise<void> {
     return this.#cache.machines.remove(id, { ...this.#fence, isDeferrable: true });
   }
-
-  async leaseAddress(lease: AddressLease): Promise<void> {
-    const key = addressLeaseKey(lease.region, lease.address);
-    const held = this.#cache.addresses.get(key);
-    if (held !== undefined && held.releasedAt === undefined && held.machine !== lease.machine) {
-      throw new Conflict('RECORD_EXISTS', `${lease.address} is leased to machine ${held.machine}`);
-    }
-    await this.#cache.addresses.put(key, lease, this.#fence);
-  }
-
-  /** Releases all leases of the machine except those under the `kept` keys. */
-  async releaseAddresses(machine: MachineId, kept: readonly string[] = []): Promise<void> {
-    for (const lease of this.addresses) {
-      if (lease.machine !== machine || lease.releasedAt !== undefined) continue;
-      const key = addressLeaseKey(lease.region, lease.address);
-      if (kept.includes(key)) continue;
-      await this.putReleased({ ...lease, releasedAt: this.#now() });
-    }
-  }
-
-  putReleased(lease: AddressLease & { readonly releasedAt: number }): Promise<void> {
-    return this.#cache.addresses.put(
-      addressLeaseKey(lease.region, lease.address),
-      lease,
-      this.#fence,
-    );
-  }
-
-  removeAddress(lease: AddressLease): Promise<void> {
-    return this.#cache.addresses.remove(addressLeaseKey(lease.region, lease.address), this.#fence);
-  }
 }
 
 function changed(machine: Machine, changes: MachineChanges): Machine {
-  const { task, seedVolume, failure, deletionReason, missingSince, ...rest } = {
+  const { task, seedVolume, failure, deletionReason, missingSince, isVmLeft, ...rest } = {
     ...machine,
     ...changes,
   };
@@ -235,6 +207,7 @@ function changed(machine: Machine, changes: MachineChanges): Machine {
     ...(failure !== undefined && { failure }),
     ...(deletionReason !== undefined && { deletionReason }),
     ...(missingSince !== undefined && { missingSince }),
+    ...(isVmLeft !== undefined && { isVmLeft }),
   };
 }
 

@@ -37,7 +37,7 @@ const placement = fc.record({
   vmId: fc.integer({ min: 98, max: 109 }),
   name: fc.constantFrom('w-1', 'W-2', 'w-3', 'other'),
   diskStorage: fc.constant('local-lvm'),
-  addresses: fc.constant([]),
+  addresses: fc.subarray(['10.0.0.5/24', '10.0.0.6/24', '2001:db8::5/64']),
 });
 
 const machine: fc.Arbitrary<Machine> = fc
@@ -81,6 +81,26 @@ function expectSameLookups({ index, usage }: Indexes, machines: readonly Machine
     expect(pickFreeName(request, (name) => index.isNameHeld(name, request.machine))).toBe(
       chooseMachineName({ ...request, machines, vmNames: [], nodeNames: [] }),
     );
+  }
+}
+
+function expectSameAddresses({ index }: Indexes, machines: readonly Machine[]): void {
+  for (const region of REGIONS) {
+    const there = machines.filter(
+      ({ placement }) => placement?.region === region && placement.addresses.length > 0,
+    );
+    expect(new Set(index.withAddresses(region))).toEqual(new Set(there));
+    for (const address of ['10.0.0.5', '2001:db8::5/64']) {
+      const [bare = ''] = address.split('/');
+      const has = ({ phase, placement }: Machine) =>
+        !['gone', 'failed'].includes(phase) &&
+        placement?.addresses.some((one) => one.startsWith(`${bare}/`)) === true;
+      const holders = there.filter(has).map(({ id }) => id);
+      const other = index.otherHolder(region, address, machineId(7));
+      const others = holders.filter((id) => id !== machineId(7));
+      if (others.length === 0) expect(other).toBeUndefined();
+      else expect(others).toContain(other?.id);
+    }
   }
 }
 
@@ -140,6 +160,7 @@ describe('MachineIndex and UsageIndex, updated change by change', () => {
           if (step < firstRead) continue;
           const machines = [...records.values()];
           expectSameLookups({ index, usage }, machines);
+          expectSameAddresses({ index, usage }, machines);
           if (!hasDuplicateVmIds(machines)) expectSameHostChoice(usage, machines);
         }
       }),

@@ -206,14 +206,18 @@ describe('adoptVms: static addresses', () => {
     expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
   });
 
-  it('are leased to a machine when it is adopted, so that no other gets them', async () => {
+  it('are those of a machine when it is adopted, so that no other gets them', async () => {
     const testFleet = aTestFleet(SETTINGS);
     await onePass(testFleet.fleet, testFleet);
     putVm(testFleet, markerFor(1_280, { addresses: ['10.10.10.13/24'] }), 'running');
     await onePass(testFleet.fleet, testFleet);
-    const leases = (await testFleet.store.addresses.list()).map(({ value }) => value);
-    expect(leases).toMatchObject([
-      { address: '10.10.10.13', machine: aMachineId(3), vmId: 1_280, pool: 'workers' },
+    await testFleet.fleet.request('workers', 3, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect((await addressesInUse(testFleet.store)).toSorted()).toEqual([
+      '10.10.10.11',
+      '10.10.10.12',
+      '10.10.10.13',
+      '10.10.10.14',
     ]);
   });
 

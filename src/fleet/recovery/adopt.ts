@@ -2,8 +2,12 @@
 // Adopts VMs of ours without a record: the database was lost, or a creation took effect after it was abandoned. The
 // marker on the VM has everything needed. A VM that was being deleted continues to be deleted; a VM whose machine is
 // over, or has another VM, is removed.
-import type { AddressLease } from '../../model/address-lease.ts';
-import { type Machine, mayHaveVm, parseMachineId } from '../../model/machine.ts';
+import {
+  type Machine,
+  mayHaveVm,
+  parseMachineId,
+  withoutPrefixLength,
+} from '../../model/machine.ts';
 import {
   isIgnored,
   type Marker,
@@ -260,11 +264,10 @@ function isPlacedByOlderRecord(context: ReconcileContext, machine: Machine): boo
 
 /** Writes the record of a machine whose VM proves what it is. */
 export async function recordAdopted(context: ReconcileContext, found: AdoptedVm): Promise<void> {
-  const { region, config, marker } = found;
+  const { config, marker } = found;
   const known = context.records.find(marker.machine);
   const adopted = adoptedMachine(context, found);
   const machine = { ...deletedIfAddressHeld(context, adopted, marker), ...requestOf(known) };
-  await leaseAddresses(context, region, marker);
   await context.records.putMachine(machine);
   const why = known === undefined ? 'it had no record' : `its record said ${known.phase}`;
   await context.recordMachine(machine, {
@@ -306,41 +309,13 @@ function deletedIfAddressHeld(
 ): Machine {
   const isNew = machine.phase === 'configuring';
   const { region = '' } = machine.placement ?? {};
-  const held = marker.addresses
-    .map(bare)
-    .find((address) => isHeldByOther(context, { ...marker, region, address }));
-  if (held === undefined || !isNew) return machine;
-  return { ...machine, phase: 'deleting', deletionReason: `another machine holds address ${held}` };
-}
-
-async function leaseAddresses(
-  context: ReconcileContext,
-  region: string,
-  marker: Marker,
-): Promise<void> {
-  const { machine, pool, vmId } = marker;
-  const leasedAt = context.now;
-  for (const address of marker.addresses.map(bare)) {
-    if (isHeldByOther(context, { machine, region, address })) continue;
-    await context.records.leaseAddress({ address, region, pool, machine, vmId, leasedAt });
-  }
-}
-
-function bare(cidr: string): string {
-  return cidr.split('/')[0] ?? cidr;
-}
-
-function isHeldByOther(
-  { records }: ReconcileContext,
-  { machine, region, address }: Pick<AddressLease, 'machine' | 'region' | 'address'>,
-): boolean {
-  return records.addresses.some(
-    (lease) =>
-      lease.region === region &&
-      lease.address === address &&
-      lease.releasedAt === undefined &&
-      lease.machine !== machine,
+  const { index } = context.records;
+  const held = marker.addresses.find(
+    (address) => index.otherHolder(region, address, machine.id) !== undefined,
   );
+  if (held === undefined || !isNew) return machine;
+  const deletionReason = `another machine holds address ${withoutPrefixLength(held)}`;
+  return { ...machine, phase: 'deleting', deletionReason };
 }
 
 function duplicateReason({ phase, placement }: Machine): string {

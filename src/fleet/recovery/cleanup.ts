@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes what is no longer needed: seeds and address leases whose machine is over or unknown, and old records.
-import { type AddressLease, addressLeaseKey } from '../../model/address-lease.ts';
-import { type Machine, mayHaveVm, parseMachineId } from '../../model/machine.ts';
+// Removes what is no longer needed: seeds whose machine is over or unknown, and old records.
+import { type Machine, parseMachineId } from '../../model/machine.ts';
 import { COOL_DOWN_MS } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { HostJobs } from '../context/host-jobs.ts';
@@ -23,11 +22,9 @@ export async function removeOrphanedSeeds(
   context: ReconcileContext,
   jobs: HostJobs,
 ): Promise<void> {
-  await releaseOrphanAddresses(context);
   const now = context.clock.monotonic();
   if (now - context.state.sweptAt < SWEEP_INTERVAL_MS) return;
   context.state.sweptAt = now;
-  await leaseMissingAddresses(context);
   for (const view of context.views.values()) {
     const { region } = view;
     const hosts = hostsToQuery(context, view);
@@ -163,46 +160,8 @@ function machineOf(context: ReconcileContext, text: string): Machine | undefined
   return id.ok ? context.records.find(id.value) : undefined;
 }
 
-async function releaseOrphanAddresses(context: ReconcileContext): Promise<void> {
-  for (const lease of context.records.addresses) {
-    if (isOrphanLease(context, lease)) await context.records.releaseAddresses(lease.machine);
-  }
-}
-
-/** An adopted machine gets the lease of its address once the machine that held it is gone. */
-async function leaseMissingAddresses({ records, now }: ReconcileContext): Promise<void> {
-  const held = new Set(
-    records.addresses
-      .filter(({ releasedAt }) => releasedAt === undefined)
-      .map(({ region, address }) => addressLeaseKey(region, address)),
-  );
-  for (const { id, pool, phase, placement } of records.machines) {
-    if (!mayHaveVm(phase) || placement === undefined) continue;
-    const { region, vmId } = placement;
-    const bare = placement.addresses.map((cidr) => cidr.split('/')[0] ?? cidr);
-    for (const address of bare.filter((one) => !held.has(addressLeaseKey(region, one)))) {
-      held.add(addressLeaseKey(region, address));
-      await records.leaseAddress({ address, region, pool, machine: id, vmId, leasedAt: now });
-    }
-  }
-}
-
-/** The machine is over or unknown, and so is its VM: one that was left alone keeps its address. */
-export function isOrphanLease(
-  context: ReconcileContext,
-  { region, machine, vmId, releasedAt }: AddressLease,
-): boolean {
-  const { records } = context;
-  const holder = records.find(machine);
-  const isHeld = holder !== undefined && holder.phase !== 'gone' && holder.phase !== 'failed';
-  if (releasedAt !== undefined || isHeld) return false;
-  if (vmId === undefined || !context.isConfigured(region)) return true;
-  if (!context.views.has(region)) return false;
-  const isVmThere = context.vmInView({ region, vmId }) !== undefined;
-  return !isVmThere || records.index.isVmClaimed(region, vmId);
-}
-
-// Removes old records. Records of deleted machines stay for the cool-down of their VM ids and addresses.
+// Removes old records. Records of deleted machines stay for the cool-down of their VM ids and addresses, and as long as a
+// VM that was left alone has the addresses.
 
 const MINUTE_MS = 60_000;
 /** Longer than the cool-down itself, so that no id is free before its record is removed. */
@@ -217,16 +176,12 @@ const PRUNE_EVERY_MS = 60 * MINUTE_MS;
 export async function collectGarbage(context: ReconcileContext): Promise<void> {
   await prune(context);
   await collectKept(context);
+  await releaseAddressesLeft(context);
   await collectMachines(context);
   const { records, now } = context;
   await collectDrains(context);
   for (const { id, state, requestedAt } of records.intents) {
     if (state === 'done' && now - requestedAt > INTENT_MS) await records.removeIntent(id);
-  }
-  for (const lease of records.addresses) {
-    if (lease.releasedAt !== undefined && now - lease.releasedAt > GONE_MS) {
-      await records.removeAddress(lease);
-    }
   }
 }
 
@@ -265,8 +220,26 @@ async function collectKept(context: ReconcileContext): Promise<void> {
   }
 }
 
+/** The cool-down of an address begins when the VM that was left alone with it is gone. */
+async function releaseAddressesLeft(context: ReconcileContext): Promise<void> {
+  const { records, now } = context;
+  for (const machine of records.index.inPhase('gone', 'failed')) {
+    if (machine.isVmLeft !== true || isVmStillLeft(context, machine)) continue;
+    await records.update(machine.id, { isVmLeft: undefined, phaseSince: now });
+  }
+}
+
+function isVmStillLeft(context: ReconcileContext, { placement }: Machine): boolean {
+  if (placement === undefined || !context.isConfigured(placement.region)) return false;
+  const { region, vmId } = placement;
+  if (!context.views.has(region)) return true;
+  const isThere = context.vmInView({ region, vmId }) !== undefined;
+  return isThere && !context.records.index.isVmClaimed(region, vmId);
+}
+
 async function collectMachines({ records, state, now }: ReconcileContext): Promise<void> {
-  for (const { id, phase, phaseSince } of records.index.inPhase('gone', 'failed')) {
+  for (const { id, phase, phaseSince, isVmLeft } of records.index.inPhase('gone', 'failed')) {
+    if (isVmLeft === true) continue;
     const keptMs = phase === 'gone' ? GONE_MS : FAILED_MS;
     if (now - phaseSince <= keptMs) continue;
     await records.removeMachine(id);

@@ -12,10 +12,9 @@ interface Queue {
 
 export async function correctFutureTimes(context: ReconcileContext, queue: Queue): Promise<void> {
   const machines = await correctMachines(context, queue);
-  const addresses = await correctAddresses(context);
   const intents = await correctIntents(context);
   for (const pool of Object.keys(context.settings.pools)) await limitBackoff(context, pool);
-  const records = machines + addresses + intents;
+  const records = machines + intents;
   if (records === 0) return;
   await context.record({
     kind: 'saw',
@@ -39,14 +38,6 @@ async function correctMachines(context: ReconcileContext, queue: Queue): Promise
   // A machine that is being reconciled now is corrected in a later pass.
   for (const { id } of affected) if (await queue.runExclusive(id, () => correct(id))) count += 1;
   return count;
-}
-
-async function correctAddresses({ records, now }: ReconcileContext): Promise<number> {
-  const affected = records.addresses.filter(
-    ({ releasedAt }) => releasedAt !== undefined && correctedTime(releasedAt, now) !== releasedAt,
-  );
-  for (const lease of affected) await records.putReleased({ ...lease, releasedAt: now });
-  return affected.length;
 }
 
 /** Open intents are applied in the order of their times, which must not change. */

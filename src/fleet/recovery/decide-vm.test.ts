@@ -164,6 +164,18 @@ describe('a VM that looks like a machine', () => {
     await expect(adopt).rejects.toMatchObject({ code: 'VM_NOT_OWNED' });
   });
 
+  it('has the addresses of its machine, which is gone, when it was restored with another id', async () => {
+    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
+    const { id, placement } = await reachPhase(testFleet, 'ready');
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    putVm(testFleet, 500, { smbios1: `uuid=${id}` });
+    expect(await decide(testFleet, { kind: 'adopt', vmId: 500 })).not.toHaveProperty('failure');
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { id, phase: 'ready', placement: { vmId: 500, addresses: placement!.addresses } },
+    ]);
+  });
+
   it('is not adopted while another machine has its address', async () => {
     const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
     const { placement } = await reachPhase(testFleet, 'ready');

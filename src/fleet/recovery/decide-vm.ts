@@ -323,7 +323,10 @@ function adoptionRefusal(context: ReconcileContext, found: VmAndRecord): string 
   if (holder !== undefined && mayHaveVm(holder.phase)) return holderRefusal(context, holder, found);
   if (known !== undefined && mayHaveVm(known.phase))
     return `its machine ${known.id} is VM ${known.placement?.vmId ?? '(none yet)'}`;
-  const held = addressesOf(vm, known).find((address) => isHeldByOther(context, address, found));
+  const { index } = context.records;
+  const held = addressesOf(vm, known).find(
+    (address) => index.otherHolder(region, address, known?.id) !== undefined,
+  );
   return held === undefined ? undefined : `another machine has its address ${held}`;
 }
 
@@ -337,19 +340,10 @@ function holderRefusal(
   return isOwned(context, region, vm) ? `it is machine ${id} already` : undefined;
 }
 
-function isHeldByOther({ records }: ReconcileContext, cidr: string, found: VmAndRecord): boolean {
-  const [bare] = cidr.split('/');
-  return records.addresses.some(
-    ({ region, address, machine, releasedAt }) =>
-      region === found.region &&
-      address === bare &&
-      releasedAt === undefined &&
-      machine !== found.known?.id,
-  );
-}
-
+/** The guest of a VM that was restored with another id still has the addresses of its machine. */
 function addressesOf(vm: VmConfig, known: Machine | undefined): readonly string[] {
-  return known?.placement?.vmId === vm.vmId ? known.placement.addresses : vm.addresses;
+  const { vmId, addresses = [] } = known?.placement ?? {};
+  return vmId === vm.vmId ? addresses : [...new Set([...addresses, ...vm.addresses])];
 }
 
 function choosePool(

@@ -18,7 +18,7 @@ import { orphanedNodesIn } from '../nodes/orphaned-nodes.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
 import { candidates, leftAloneReason, machineWithUuid, ownershipOf } from './adopt.ts';
-import { isOrphanLease, orphanSeeds } from './cleanup.ts';
+import { orphanSeeds } from './cleanup.ts';
 
 export interface Orphan {
   readonly kind:
@@ -29,10 +29,9 @@ export interface Orphan {
     | 'record-without-vm'
     | 'machine-without-pool'
     | 'seed-without-machine'
-    | 'address-without-machine'
     | 'node-without-vm';
   readonly region: string;
-  /** A VM id, a volume, a machine id, an address or a Node name. */
+  /** A VM id, a volume, a machine id or a Node name. */
   readonly what: string;
   readonly message: string;
   /** Whether the driver fixes it without a person. */
@@ -57,12 +56,7 @@ export async function listOrphans(
       found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
     }
   }
-  return [
-    ...found,
-    ...machinesWithoutPool(context),
-    ...orphanAddresses(context),
-    ...orphanNodes(context),
-  ];
+  return [...found, ...machinesWithoutPool(context), ...orphanNodes(context)];
 }
 
 function machinesWithoutPool({ records, settings }: ReconcileContext): readonly Orphan[] {
@@ -271,14 +265,4 @@ function orphanNodes(context: ReconcileContext): readonly Orphan[] {
       return { kind: 'node-without-vm', region, what: node.name, message, fixable: true } as const;
     },
   );
-}
-
-function orphanAddresses(context: ReconcileContext): readonly Orphan[] {
-  const orphaned = context.records.addresses.filter((lease) => isOrphanLease(context, lease));
-  return orphaned.flatMap(({ address, region, machine }) => {
-    const message = `leased to machine ${machine}, which is over or unknown`;
-    return [
-      { kind: 'address-without-machine', region, what: address, message, fixable: true } as const,
-    ];
-  });
 }

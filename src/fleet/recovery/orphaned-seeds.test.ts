@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Unauthorized, Unreachable } from '../../ports/errors.ts';
+import { Unauthorized } from '../../ports/errors.ts';
 import { aMachineId } from '../../ports/fakes/sample-records.ts';
 import { seedFileName } from '../machine/vm-identity.ts';
-import { aHost, aPool, CLUSTER, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
+import { aHost, CLUSTER, someSettings } from '../testing/settings.ts';
 import {
-  addressesInUse,
   aTestFleet,
   existingResources,
   journalReasonsIn,
   onePass,
   REASON,
   reachPhase,
-  replaceVm,
   runPasses,
   type TestFleet,
   untilAtRest,
@@ -161,75 +159,5 @@ describe('seeds: when and where they are looked for', () => {
     await testFleet.clock.advance(6 * 60_000);
     await runPasses(testFleet, 2);
     expect(existingResources(testFleet.hypervisor).isos).toEqual([]);
-  });
-});
-
-describe('address leases without a machine', () => {
-  it('are listed as orphans and released', async () => {
-    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
-    await testFleet.store.addresses.create('memory/10.10.10.12', {
-      address: '10.10.10.12',
-      region: 'memory',
-      pool: 'workers',
-      machine: aMachineId(9),
-      leasedAt: 1,
-    });
-    expect(await testFleet.fleet.orphans()).toMatchObject([{ kind: 'address-without-machine' }]);
-    await onePass(testFleet.fleet, testFleet);
-    expect(await addressesInUse(testFleet.store)).toEqual([]);
-  });
-
-  /** A lease of a machine without a record, for VM 1270. */
-  async function aLeaseOfVm(testFleet: TestFleet, region = 'memory') {
-    await testFleet.store.addresses.create(`${region}/10.10.10.12`, {
-      address: '10.10.10.12',
-      region,
-      pool: 'workers',
-      machine: aMachineId(9),
-      vmId: 1_270,
-      leasedAt: 1,
-    });
-  }
-
-  it('are kept while their VM exists, which a person has taken over, and released when it is gone', async () => {
-    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
-    await aLeaseOfVm(testFleet);
-    replaceVm(testFleet, { vmId: 1_270, host: 'pve1' });
-    await runPasses(testFleet, 2);
-    expect(await addressesInUse(testFleet.store)).toEqual(['10.10.10.12']);
-    testFleet.hypervisor.state.vms.delete(1_270);
-    await runPasses(testFleet, 2);
-    expect(await addressesInUse(testFleet.store)).toEqual([]);
-  });
-
-  it('are kept while the region of their VM cannot be read', async () => {
-    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
-    await aLeaseOfVm(testFleet);
-    testFleet.hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'no route to host'));
-    await runPasses(testFleet, 1);
-    expect(await addressesInUse(testFleet.store)).toEqual(['10.10.10.12']);
-  });
-
-  it('are released if their region is not in the config', async () => {
-    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
-    await aLeaseOfVm(testFleet, 'removed');
-    await runPasses(testFleet, 1);
-    expect(await addressesInUse(testFleet.store)).toEqual([]);
-  });
-
-  it('a machine without a lease of its address gets it within five minutes, if no other has it', async () => {
-    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
-    const { id } = await reachPhase(testFleet, 'ready');
-    await untilAtRest(testFleet.fleet, testFleet);
-    const [lease] = await testFleet.store.addresses.list();
-    await testFleet.store.addresses.replace(lease!, { ...lease!.value, machine: aMachineId(9) });
-    const holder = async () => (await testFleet.store.addresses.list()).map(({ value }) => value);
-    await testFleet.clock.advance(6 * 60_000);
-    await runPasses(testFleet, 2);
-    // Released with the machine that held it, then leased by the next sweep.
-    await testFleet.clock.advance(6 * 60_000);
-    await runPasses(testFleet, 2);
-    expect(await holder()).toMatchObject([{ machine: id, address: lease!.value.address }]);
-    expect((await holder())[0]?.releasedAt).toBeUndefined();
   });
 });

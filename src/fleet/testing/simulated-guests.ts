@@ -11,7 +11,8 @@ import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import type { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
 
 const BOOT_MS = 4_000;
-const READY_MS = 6_000;
+/** From the registration. */
+const READY_MS = 2_000;
 
 export interface GuestBehaviour {
   /** Its node has the size of its VM, not the same size as all others. */
@@ -20,6 +21,8 @@ export interface GuestBehaviour {
   readonly withoutProviderId?: boolean;
   /** Never registers. */
   readonly neverRegisters?: boolean;
+  /** Time from the start of the VM to the registration, if it is not the usual one. */
+  readonly bootMs?: number;
   /** Registers and never becomes Ready. */
   readonly neverReady?: boolean;
 }
@@ -60,11 +63,12 @@ export class SimulatedGuests {
     const { clock, cluster } = this.#parts;
     const upMs = clock.monotonic() - (vm.startedAt ?? 0);
     const seed = this.#seedOf(vm);
-    if (this.behaviour.neverRegisters === true || upMs < BOOT_MS || seed === undefined) return;
+    const { neverRegisters, neverReady, bootMs = BOOT_MS } = this.behaviour;
+    if (neverRegisters === true || upMs < bootMs || seed === undefined) return;
     const name = vm.options.get('name') ?? '';
     const known = cluster.state.nodes.get(name);
     if (known === undefined) return this.#register(vm, seed);
-    const isReady = upMs >= READY_MS && this.behaviour.neverReady !== true;
+    const isReady = upMs >= bootMs + READY_MS && neverReady !== true;
     if (known.ready !== isReady && known.systemUuid === smbiosUuidOf(vm)) {
       cluster.state.updateNode(name, { ready: isReady });
     }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fleet on fakes and virtual time. Tests run its reconcile passes one by one, one second apart.
+import { addressesInUse as heldAddresses } from '../../model/held-addresses.ts';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
-import type { Machine, Phase, TaskKind } from '../../model/machine.ts';
+import {
+  type Machine,
+  type Phase,
+  type TaskKind,
+  withoutPrefixLength,
+} from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import type { Cluster } from '../../ports/cluster.ts';
 import { Unreachable } from '../../ports/errors.ts';
@@ -216,9 +222,7 @@ export function existingResources({ state }: MemoryHypervisor) {
   };
 }
 
-export function addressesInUse(store: Store): Promise<readonly string[]> {
-  return store.addresses
-    .list()
-    .then((all) => all.filter(({ value }) => value.releasedAt === undefined))
-    .then((held) => held.map(({ value }) => value.address));
+/** Static addresses that machines have, without prefix lengths. */
+export async function addressesInUse(store: Store): Promise<readonly string[]> {
+  return heldAddresses(await machinesIn(store)).map(withoutPrefixLength);
 }

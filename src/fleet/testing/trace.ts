@@ -11,7 +11,7 @@ import type { Versioned } from '../../ports/store.ts';
 import { MUTATING_CLUSTER_CALLS, MUTATING_HYPERVISOR_CALLS } from './crashing-process.ts';
 import { onePass, type TestFleet } from './test-fleet.ts';
 
-const COLLECTIONS = ['intents', 'machines', 'addresses', 'drains', 'pools'] as const;
+const COLLECTIONS = ['intents', 'machines', 'drains', 'pools'] as const;
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const DIGEST = /\b[0-9a-f]{40}\b/g;
 const MAC = /\b[0-9A-F]{2}(?::[0-9A-F]{2}){5}\b/g;

@@ -3,7 +3,6 @@
 import { isVmIntent } from '../../model/intent.ts';
 import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import {
-  addressLeaseSpec,
   machineSpec,
   machineStatus,
   poolStateStatus,
@@ -42,8 +41,8 @@ export interface ObjectKind {
   readonly plural: string;
   readonly shortName: string;
   readonly description: string;
-  /** Fields of the record that are in `spec`; `all`: there is no status. */
-  readonly specFields: readonly string[] | 'all';
+  /** Fields of the record that are in `spec`; the others are in `status`. */
+  readonly specFields: readonly string[];
   readonly spec?: Schema;
   readonly status?: Schema;
   /** CEL rules about the whole object or its spec. */
@@ -192,49 +191,6 @@ const REQUEST: ObjectKind = {
   ],
 };
 
-const ADDRESS_LEASE: ObjectKind = {
-  kind: 'ProxmoxAddressLease',
-  plural: 'proxmoxaddressleases',
-  shortName: 'pval',
-  description: 'A static address that a machine holds, or held until a short time ago.',
-  specFields: 'all',
-  spec: addressLeaseSpec,
-  specRules: [
-    {
-      rule: 'self.region == oldSelf.region && self.address == oldSelf.address',
-      message: 'region and address are immutable',
-    },
-  ],
-  hasStatusSubresource: false,
-  parts: [{ collection: 'addresses' }],
-  columns: [
-    { name: 'Address', type: 'string', path: '.spec.address', description: 'The address.' },
-    { name: 'Pool', type: 'string', path: '.spec.pool', description: 'Pool of the machine.' },
-    { name: 'Machine', type: 'string', path: '.spec.machine', description: 'Its holder.' },
-    {
-      name: 'Released',
-      type: 'date',
-      path: '.spec.releasedAt',
-      description: 'Time since the machine was gone; empty while it holds the address.',
-    },
-    AGE,
-    {
-      name: 'Region',
-      type: 'string',
-      path: '.spec.region',
-      description: 'Region of the machine.',
-      isWide: true,
-    },
-    {
-      name: 'VM ID',
-      type: 'integer',
-      path: '.spec.vmId',
-      description: 'VM id of the machine.',
-      isWide: true,
-    },
-  ],
-};
-
 const POOL_STATE: ObjectKind = {
   kind: 'ProxmoxPoolState',
   plural: 'proxmoxpoolstates',
@@ -270,4 +226,4 @@ const POOL_STATE: ObjectKind = {
 };
 
 /** The kinds that hold records. Other definitions are added in definitions.ts. */
-export const RECORD_KINDS: readonly ObjectKind[] = [MACHINE, REQUEST, ADDRESS_LEASE, POOL_STATE];
+export const RECORD_KINDS: readonly ObjectKind[] = [MACHINE, REQUEST, POOL_STATE];

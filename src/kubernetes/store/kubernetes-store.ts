@@ -38,9 +38,11 @@ import { storeIdentity } from './stored-identity.ts';
 
 /**
  * How long a deferrable write may wait for another write to the same object: long enough that the creation of a machine
- * needs few writes, short enough for people and other processes who look at its progress.
+ * needs no write for its progress.
  */
-const DEFERRED_MS = 30_000;
+const DEFERRED_MS = 5 * 60_000;
+/** Objects that are due soon after another one are sent together, and one that could not be sent is sent again. */
+const FLUSH_INTERVAL_MS = 30_000;
 
 /** Without an error, a watch that is current may be silent for longer. */
 const MAX_FAILING_MS = 20_000;
@@ -81,7 +83,6 @@ interface WatchedKind {
 export class KubernetesStore implements Store {
   readonly intents: RecordCollection<'intents'>;
   readonly machines: RecordCollection<'machines'>;
-  readonly addresses: RecordCollection<'addresses'>;
   readonly drains: RecordCollection<'drains'>;
   readonly pools: RecordCollection<'pools'>;
   readonly leases: StoreLeases;
@@ -115,7 +116,6 @@ export class KubernetesStore implements Store {
     this.#kinds = RECORD_KINDS.map((kind) => this.#watchKind(kind));
     this.intents = this.#collection('intents');
     this.machines = this.#collection('machines');
-    this.addresses = this.#collection('addresses');
     this.drains = this.#collection('drains');
     this.pools = this.#collection('pools');
   }
@@ -219,6 +219,7 @@ export class KubernetesStore implements Store {
       copy,
       records,
       assertHeld: (lease) => this.#assertHeld(lease),
+      clock,
       onDeferred: () => this.#scheduleFlush(),
       onError,
     });
@@ -265,11 +266,16 @@ export class KubernetesStore implements Store {
   }
 
   async #flushLater(signal: AbortSignal): Promise<void> {
-    await this.#options.clock.sleep(DEFERRED_MS, { signal });
-    await this.#flush();
+    const { clock } = this.#options;
+    for (;;) {
+      const oldest = Math.min(...this.#kinds.map(({ writer }) => writer.oldestDeferredAt));
+      if (oldest === Infinity) break;
+      const dueInMs = oldest + DEFERRED_MS - clock.monotonic();
+      await clock.sleep(Math.max(FLUSH_INTERVAL_MS, dueInMs), { signal });
+      const before = clock.monotonic() - DEFERRED_MS;
+      await Promise.all(this.#kinds.map(({ writer }) => writer.flushOlder(before)));
+    }
     this.#isFlushScheduled = false;
-    // After an error, or deferred meanwhile.
-    if (this.#kinds.some(({ writer }) => writer.hasDeferred)) this.#scheduleFlush();
   }
 }
 

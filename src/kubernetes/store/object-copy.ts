@@ -54,6 +54,8 @@ interface DeferredWrite {
   /** Undefined: the record is removed. */
   readonly value: RecordKinds[CollectionName] | undefined;
   readonly fence: Lease | undefined;
+  /** Monotonic. */
+  readonly at: number;
 }
 
 type Remembered = Pick<ServerObject, 'key' | 'parts'>;
@@ -145,9 +147,11 @@ export class ObjectCopy {
     this.#settle(name);
   }
 
+  /** A later write of the same record takes the place of this one, and its time. */
   defer(name: string, collection: CollectionName, write: DeferredWrite): void {
     const writes = this.#deferred.get(name) ?? new Map<CollectionName, DeferredWrite>();
-    this.#deferred.set(name, writes.set(collection, write));
+    const at = writes.get(collection)?.at ?? write.at;
+    this.#deferred.set(name, writes.set(collection, { ...write, at }));
   }
 
   /** Names of the objects with deferred writes. */
@@ -158,6 +162,11 @@ export class ObjectCopy {
   deferredFence(name: string): Lease | undefined {
     const writes = [...(this.#deferred.get(name)?.values() ?? [])];
     return writes.find(({ fence }) => fence !== undefined)?.fence;
+  }
+
+  /** When the first of its writes was deferred; Infinity if none is. */
+  deferredAt(name: string): number {
+    return Math.min(...Array.from(this.#deferred.get(name)?.values() ?? [], ({ at }) => at));
   }
 
   /** They were sent with the object. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes records to their objects: one write per object at a time, each a compare-and-set on the resource version.
 import type { Lease } from '../../model/lease.ts';
+import type { Clock } from '../../ports/clock.ts';
 import { Bug, Conflict, LostLeadership, PvescalerError } from '../../ports/errors.ts';
 import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import type { Versioned, WriteOptions } from '../../ports/store.ts';
@@ -29,6 +30,7 @@ interface ObjectWriterOptions {
   readonly client: ObjectClient;
   readonly copy: ObjectCopy;
   readonly records: RecordCopy;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly assertHeld: (fence: Lease) => Promise<void>;
   readonly onDeferred: () => void;
   readonly onError: (error: PvescalerError) => void;
@@ -67,15 +69,28 @@ export class ObjectWriter {
     });
   }
 
-  get hasDeferred(): boolean {
-    return this.#options.copy.deferredNames.length > 0;
+  /** Monotonic time since which a write of an object has waited; Infinity if none waits. */
+  get oldestDeferredAt(): number {
+    const { copy } = this.#options;
+    return Math.min(Infinity, ...copy.deferredNames.map((name) => copy.deferredAt(name)));
   }
 
   /** Sends deferred writes; with a lease, only those of that lease. Errors are reported. */
-  async flush(fence?: Lease): Promise<void> {
+  flush(fence?: Lease): Promise<void> {
+    const { copy } = this.#options;
+    return this.#flushIf(
+      (name) => fence === undefined || copy.deferredFence(name)?.token === fence.token,
+    );
+  }
+
+  /** Sends what has waited since before that monotonic time. Errors are reported. */
+  flushOlder(before: number): Promise<void> {
+    const { copy } = this.#options;
+    return this.#flushIf((name) => copy.deferredAt(name) <= before);
+  }
+
+  async #flushIf(isDue: (name: string) => boolean): Promise<void> {
     const { copy, onError } = this.#options;
-    const isDue = (name: string) =>
-      fence === undefined || copy.deferredFence(name)?.token === fence.token;
     const names = copy.deferredNames.filter(isDue);
     const flushed = names.map((name) => this.#inTurn(name, () => this.#flushObject(name)));
     for (const outcome of await Promise.allSettled(flushed)) {
@@ -95,10 +110,10 @@ export class ObjectWriter {
   }
 
   #defer<N extends CollectionName>(name: string, write: RecordWrite<N>): void {
-    const { copy, records, onDeferred } = this.#options;
+    const { copy, records, clock, onDeferred } = this.#options;
     const { collection, key, value, fence } = write;
     this.#assertValid(name);
-    copy.defer(name, collection, { value, fence });
+    copy.defer(name, collection, { value, fence, at: clock.monotonic() });
     if (value === undefined) records.delete(collection, key);
     else records.set(collection, key, value);
     onDeferred();

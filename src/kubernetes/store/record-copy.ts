@@ -18,7 +18,6 @@ export class RecordCopy {
   readonly #records: Records = {
     intents: new Map(),
     machines: new Map(),
-    addresses: new Map(),
     drains: new Map(),
     pools: new Map(),
   };
@@ -67,7 +66,6 @@ export class RecordCopy {
       revision: this.#revision,
       intents: of('intents'),
       machines: of('machines'),
-      addresses: of('addresses'),
       drains: of('drains'),
       pools: of('pools'),
       removed,

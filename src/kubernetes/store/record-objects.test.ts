@@ -5,7 +5,6 @@ import {
   aDrain,
   aMachine,
   aMachineId,
-  anAddressLease,
   anIntent,
   aPoolState,
 } from '../../ports/fakes/sample-records.ts';
@@ -55,6 +54,7 @@ const CASES: readonly (readonly [string, CollectionName, string, RecordParts])[]
         failure: { code: 'C', message: 'm', at: AT, phase: 'creating' },
         diagnostics: { at: AT, lines: ['a'] },
         missingSince: AT,
+        isVmLeft: true,
         vm: { from: { kind: 'image', image: 'noble' }, network: { kind: 'dhcp' } },
         requiredHost: { region: 'lab', host: 'pve1' },
       }),
@@ -64,12 +64,6 @@ const CASES: readonly (readonly [string, CollectionName, string, RecordParts])[]
   ['a drain without its machine', 'drains', ID, { drains: aDrain() }],
   ['a request', 'intents', 'intent-1', { intents: anIntent({ requestedAt: AT }) }],
   ['a done request', 'intents', 'intent-1', { intents: { ...anIntent(), state: 'done' } }],
-  [
-    'an address',
-    'addresses',
-    'home/10.10.10.11',
-    { addresses: anAddressLease({ releasedAt: AT }) },
-  ],
   [
     'a pool',
     'pools',

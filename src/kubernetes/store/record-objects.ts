@@ -45,7 +45,6 @@ export function toContent(
 ): ObjectContent | undefined {
   const fields = kind.parts.map((part) => fieldsOf(part, key, parts[part.collection]));
   const record: JsonRecord = Object.assign({}, ...fields);
-  if (kind.specFields === 'all') return { spec: asRecord(encodeValue(kind.spec, record)) };
   const { specFields } = kind;
   const isSpec = ([name]: readonly [string, unknown]) => specFields.includes(name);
   const entries = Object.entries(record);
@@ -87,7 +86,7 @@ function newMetadata(
 ): ObjectMeta {
   const name = objectName(key);
   const isPostponed = kind.hasStatusSubresource && !isEqualJson(status, kind.initialStatus ?? {});
-  const pool = (parts.machines ?? parts.intents ?? parts.addresses)?.pool ?? '';
+  const pool = (parts.machines ?? parts.intents)?.pool ?? '';
   return {
     name,
     ...(LABEL_VALUE.test(pool) && { labels: { [POOL_LABEL]: pool } }),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schemas of the stored records, with the texts that `kubectl explain` prints.
-import type { AddressLease } from '../../model/address-lease.ts';
 import { DRAIN_STATES, type Drain } from '../../model/drain.ts';
 import type { Intent, VmIntent } from '../../model/intent.ts';
 import {
@@ -194,6 +193,11 @@ export const machineStatus = object<MachineStatus>('What pvescaler knows about t
   ),
   missingSince: optional(time('Since when the VM of a ready machine has been missing.')),
   deletionReason: optional(text('Why it is being deleted, or was.')),
+  isVmLeft: optional(
+    flag(
+      'Whether its VM was left alone and still has its addresses, although the machine is over.',
+    ),
+  ),
   drain: optional(drain),
 });
 
@@ -245,18 +249,6 @@ export const requestStatus = object<{
   ),
   requestedAt: optional(
     time('Counts instead of spec.requestedAt, which was written with a clock that was ahead.'),
-  ),
-});
-
-export const addressLeaseSpec = object<AddressLease>('A static address held by one machine.', {
-  address: text('The address, without prefix length.'),
-  region: text('Region of the machine.'),
-  pool: text('Pool of the machine.'),
-  machine: text('Id of the machine: the name of its ProxmoxMachine.'),
-  vmId: optional(integer('VM id of the machine.')),
-  leasedAt: time('When the machine got the address.'),
-  releasedAt: optional(
-    time('When the machine was gone; the address is assigned again only some time later.'),
   ),
 });
 

@@ -5,7 +5,7 @@ import { COOL_DOWN_MS } from '../cool-down.ts';
 import {
   chooseWith,
   chosenAddresses,
-  lease,
+  held,
   MINUTE,
   NOW,
   type StaticRule,
@@ -29,11 +29,11 @@ describe('chooseAddresses, for random requests', () => {
       prefix: family === 4 ? fc.integer({ min: 27, max: 32 }) : fc.integer({ min: 64, max: 128 }),
       gateway: fc.option(anAddress(family), { nil: undefined }),
       taken: fc.array(anAddress(family), { maxLength: 12 }),
-      leases: fc.array(
+      held: fc.array(
         fc
           .record({ address: anAddress(family), ago: fc.option(fc.nat(60), { nil: undefined }) })
           .map(({ address, ago }) =>
-            lease(address, ago === undefined ? {} : { releasedAt: NOW - ago * MINUTE }),
+            held(address, ago === undefined ? {} : { releasedAt: NOW - ago * MINUTE }),
           ),
         { maxLength: 12 },
       ),
@@ -43,19 +43,20 @@ describe('chooseAddresses, for random requests', () => {
     'IPv%d: never returns an address in use and does not depend on the order',
     (family) => {
       fc.assert(
-        fc.property(aCase(family), ({ ends, prefix, gateway, taken, leases }) => {
+        fc.property(aCase(family), ({ ends, prefix, gateway, taken, held: all }) => {
           const [from, to] = ends;
           const rule = staticRule(from, to, { prefix, gateway });
           const families = family === 4 ? { v4: rule } : { v4: { kind: 'off' } as const, v6: rule };
-          const choice = chooseWith({ ...families, taken, leases });
-          const turned = { taken: taken.toReversed(), leases: leases.toReversed() };
+          const choice = chooseWith({ ...families, taken, held: all });
+          const turned = { taken: taken.toReversed(), held: all.toReversed() };
           expect(chooseWith({ ...families, ...turned })).toEqual(choice);
           if (!choice.chosen) return;
           const [text = ''] = choice.addresses;
           const bare = text.replace(/\/.*/, '');
-          const held = leases.filter(({ releasedAt = NOW }) => releasedAt > NOW - COOL_DOWN_MS);
+          const current = all.filter(({ releasedAt = NOW }) => releasedAt > NOW - COOL_DOWN_MS);
           expect(text).toBe(`${bare}/${prefix}`);
-          expect([gateway, ...taken, ...held.map(({ address }) => address)]).not.toContain(bare);
+          const inUse = [gateway, ...taken, ...current.flatMap(({ addresses }) => addresses)];
+          expect(inUse).not.toContain(bare);
           const value = readAddress(bare)!.value;
           expect(value >= readAddress(from)!.value && value <= readAddress(to)!.value).toBe(true);
         }),
@@ -71,11 +72,10 @@ describe('chooseAddresses, for random requests', () => {
           staticRule(from, to, { prefix, gateway }),
         ) as [StaticRule, StaticRule];
         const facts = {
-          region: 'lab',
           v4,
           v6,
           taken: [...one.taken, ...other.taken],
-          leases: [...one.leases, ...other.leases],
+          held: [...one.held, ...other.held],
           now: NOW,
         };
         const all: string[] = [];

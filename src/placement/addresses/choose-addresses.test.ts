@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { AddressLease } from '../../model/address-lease.ts';
 import { COOL_DOWN_MS } from '../cool-down.ts';
 import {
   chooseWith,
   chosenAddresses,
-  lease,
+  held,
   MINUTE,
   NOW,
   OWN_MACHINE,
@@ -33,11 +32,11 @@ describe('chooseAddresses', () => {
     ['another VM has, written with prefix length', { taken: ['10.10.10.11/24'] }],
     ['a Node has, written without prefix length', { taken: ['10.10.10.11'] }],
     ['is taken, written as IPv4-mapped IPv6', { taken: ['::ffff:10.10.10.11'] }],
-    ['another machine has leased', { leases: [lease('10.10.10.11')] }],
-    ['was freed recently', { leases: [lease('10.10.10.11', { releasedAt: NOW - 29 * MINUTE })] }],
+    ['another machine holds', { held: [held('10.10.10.11/24')] }],
+    ['was freed recently', { held: [held('10.10.10.11/24', { releasedAt: NOW - 29 * MINUTE })] }],
     [
-      'this machine released recently',
-      { leases: [lease('10.10.10.11', { machine: OWN_MACHINE, releasedAt: NOW - 1 })] },
+      'was freed long ago, but is held again',
+      { held: [held('10.10.10.11/24', { releasedAt: 0 }), held('10.10.10.11/24')] },
     ],
     [
       'is the gateway',
@@ -50,13 +49,12 @@ describe('chooseAddresses', () => {
   it.each([
     [
       'has completed its cool-down',
-      { leases: [lease('10.10.10.11', { releasedAt: NOW - COOL_DOWN_MS })] },
+      { held: [held('10.10.10.11/24', { releasedAt: NOW - COOL_DOWN_MS })] },
     ],
     [
       'has completed the given cool-down',
-      { leases: [lease('10.10.10.11', { releasedAt: NOW - 5 })], coolDownMs: 5 },
+      { held: [held('10.10.10.11/24', { releasedAt: NOW - 5 })], coolDownMs: 5 },
     ],
-    ['is leased in another region', { leases: [lease('10.10.10.11', { region: 'other' })] }],
     [
       'appears only in text that is not an address',
       { taken: ['dhcp', '', 'auto', '10.10.10.11.5', '2001:db8::11'] },
@@ -123,24 +121,22 @@ describe('chooseAddresses', () => {
   });
 });
 
-describe('chooseAddresses for a machine with a lease', () => {
-  const own = (address: string, overrides: Partial<AddressLease> = {}) =>
-    lease(address, { machine: OWN_MACHINE, ...overrides });
+describe('chooseAddresses for a machine that is placed again', () => {
+  const own = (...addresses: string[]) => ({ machine: OWN_MACHINE, addresses });
 
-  it('returns the leased address again, since the machine may have crashed before its placement was recorded', () => {
-    expect(chosenAddresses({ leases: [own('10.10.10.13')] })).toEqual(['10.10.10.13/24']);
-    expect(chosenAddresses({ leases: [own('10.10.10.14'), own('10.10.10.13')] })).toEqual([
-      '10.10.10.13/24',
-    ]);
+  it('returns the addresses that it holds', () => {
+    expect(chosenAddresses({ held: [own('10.10.10.13/24')] })).toEqual(['10.10.10.13/24']);
+    const both = ['10.10.10.13/24', '2001:db8::7/64'];
+    expect(chosenAddresses({ v6: V6, held: [own(...both)] })).toEqual(both);
   });
 
   it.each([
+    ['another VM uses its address', { held: [own('10.10.10.13')], taken: ['10.10.10.13'] }],
     [
-      'another VM uses the leased address',
-      { leases: [own('10.10.10.13')], taken: ['10.10.10.13'] },
+      'another machine holds its address too',
+      { held: [own('10.10.10.13/24'), held('10.10.10.13/24')] },
     ],
-    ['the leased address is not in the pool any more', { leases: [own('10.10.10.99')] }],
-    ['the lease is of another region', { leases: [own('10.10.10.13', { region: 'other' })] }],
+    ['its address is not in the pool any more', { held: [own('10.10.10.99')] }],
   ])('returns another address if %s', (_, overrides) => {
     expect(chosenAddresses(overrides)).toEqual(['10.10.10.11/24']);
   });
@@ -148,14 +144,15 @@ describe('chooseAddresses for a machine with a lease', () => {
 
 describe('chooseAddresses without a free address', () => {
   it('reports why the addresses are held and when the next one is free', () => {
-    const leases = [
-      lease('10.10.10.11'),
-      lease('10.10.10.12', { releasedAt: NOW - 10 * MINUTE }),
-      lease('10.10.10.13', { releasedAt: NOW - 20 * MINUTE }),
-      lease('10.10.10.14', { releasedAt: NOW - 29 * MINUTE }),
-      lease('10.10.10.99'),
+    const all = [
+      held('10.10.10.11'),
+      held('10.10.10.12', { releasedAt: NOW - 10 * MINUTE }),
+      held('10.10.10.13', { releasedAt: NOW - 20 * MINUTE }),
+      held('10.10.10.13', { releasedAt: NOW - 34 * MINUTE }),
+      held('10.10.10.14', { releasedAt: NOW - 29 * MINUTE }),
+      held('10.10.10.99'),
     ];
-    expect(chooseWith({ leases, taken: ['10.10.10.14', '10.10.10.1'] })).toEqual({
+    expect(chooseWith({ held: all, taken: ['10.10.10.14', '10.10.10.1'] })).toEqual({
       chosen: false,
       code: 'NO_ADDRESS_FREE',
       family: 4,

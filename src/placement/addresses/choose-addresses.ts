@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses static addresses: the lowest free one of each family. Every known use of an address counts as a
 // conflict, because two machines with the same address both fail in ways that are hard to diagnose.
-import type { AddressLease } from '../../model/address-lease.ts';
+import type { HeldAddresses } from '../../model/held-addresses.ts';
 import type { MachineId } from '../../model/machine.ts';
 import { COOL_DOWN_MS, coolDownLeftMs, formatMinutes } from '../cool-down.ts';
 import { type AddressRange, type Family, formatAddress } from './address.ts';
@@ -17,7 +17,6 @@ export type FamilyRule =
     };
 
 export interface AddressRequest {
-  readonly region: string;
   readonly machine: MachineId;
   readonly v4: FamilyRule;
   readonly v6: FamilyRule;
@@ -26,8 +25,8 @@ export interface AddressRequest {
    * or zone.
    */
   readonly taken: readonly string[];
-  /** All leases, including released ones. */
-  readonly leases: readonly AddressLease[];
+  /** Of all machines in the region, including those that are over. */
+  readonly held: readonly HeldAddresses[];
   readonly now: number;
   readonly coolDownMs?: number | undefined;
 }
@@ -71,7 +70,7 @@ export function countFreeAddresses(
   };
   for (const { family, rule } of staticFamilies(request)) {
     const pool = new AddressPool(family, rule);
-    markHeld(pool, leasesInRegion(request), request);
+    markHeld(pool, request.held, request);
     const count = pool.countFree(atMost);
     if (count < fewest.count)
       fewest = { count, reason: noAddressFree(pool, rule, request).message };
@@ -86,47 +85,31 @@ function staticFamilies({ v4, v6 }: Pick<AddressRequest, 'v4' | 'v6'>) {
   return families;
 }
 
-function markHeld(pool: AddressPool, leases: readonly AddressLease[], request: CountRequest): void {
+function markHeld(pool: AddressPool, held: readonly HeldAddresses[], request: CountRequest): void {
   for (const text of request.taken) pool.hold(text, 'used');
-  for (const lease of leases) {
-    const hold = holdOf(lease, request);
-    if (hold !== undefined) pool.hold(lease.address, hold);
+  for (const one of held) {
+    const hold = holdOf(one, request);
+    if (hold !== undefined) for (const address of one.addresses) pool.hold(address, hold);
   }
 }
 
 function pickAddress(pool: AddressPool, request: AddressRequest): bigint | undefined {
-  markHeld(pool, leasesOfOthers(request), request);
-  // After a crash between lease and placement the machine gets the address it already leased.
-  const own = ownLeases(request).flatMap(({ address }) => pool.freeValue(address) ?? []);
-  return own[0] ?? pool.lowestFree();
+  const isOwn = ({ machine }: HeldAddresses) => machine === request.machine;
+  const others = request.held.filter((one) => !isOwn(one));
+  markHeld(pool, others, request);
+  // A machine that is placed again keeps its address.
+  const own = request.held.filter(isOwn).flatMap(({ addresses }) => addresses);
+  return own.flatMap((address) => pool.freeValue(address) ?? [])[0] ?? pool.lowestFree();
 }
 
-function leasesInRegion({ leases, region }: CountRequest): readonly AddressLease[] {
-  return leases.filter((lease) => lease.region === region);
-}
-
-function isOwn({ machine, releasedAt }: AddressLease, request: AddressRequest): boolean {
-  return machine === request.machine && releasedAt === undefined;
-}
-
-function ownLeases(request: AddressRequest): readonly AddressLease[] {
-  return leasesInRegion(request)
-    .filter((lease) => isOwn(lease, request))
-    .toSorted((left, right) => (left.address < right.address ? -1 : 1));
-}
-
-function leasesOfOthers(request: AddressRequest): readonly AddressLease[] {
-  return leasesInRegion(request).filter((lease) => !isOwn(lease, request));
-}
-
-function leaseCoolDownLeftMs({ releasedAt }: AddressLease, request: CountRequest): number {
+function heldCoolDownLeftMs({ releasedAt }: HeldAddresses, request: CountRequest): number {
   const { now, coolDownMs = COOL_DOWN_MS } = request;
   return releasedAt === undefined ? 0 : coolDownLeftMs(releasedAt, now, coolDownMs);
 }
 
-function holdOf(lease: AddressLease, request: CountRequest): AddressHold | undefined {
-  if (lease.releasedAt === undefined) return 'leased';
-  return leaseCoolDownLeftMs(lease, request) > 0 ? 'cooling-down' : undefined;
+function holdOf(held: HeldAddresses, request: CountRequest): AddressHold | undefined {
+  if (held.releasedAt === undefined) return 'leased';
+  return heldCoolDownLeftMs(held, request) > 0 ? 'cooling-down' : undefined;
 }
 
 function noAddressFree(pool: AddressPool, rule: StaticRule, request: CountRequest): NoAddressFree {
@@ -136,10 +119,7 @@ function noAddressFree(pool: AddressPool, rule: StaticRule, request: CountReques
     coolingDown: pool.count('cooling-down'),
     used: pool.count('used'),
   };
-  const coolDowns = leasesInRegion(request)
-    .filter(({ address }) => pool.holdOf(address) === 'cooling-down')
-    .map((lease) => leaseCoolDownLeftMs(lease, request));
-  const coolDownMs = coolDowns.length === 0 ? undefined : Math.min(...coolDowns);
+  const coolDownMs = nextFreeInMs(pool, request);
   const ranges = rule.ranges.map(({ from, to }) => (from === to ? from : `${from}-${to}`));
   return {
     chosen: false,
@@ -151,4 +131,17 @@ function noAddressFree(pool: AddressPool, rule: StaticRule, request: CountReques
       (coolDownMs === undefined ? '' : `; the next is free in ${formatMinutes(coolDownMs)}`),
     numbers: coolDownMs === undefined ? numbers : { ...numbers, nextFreeInMs: coolDownMs },
   };
+}
+
+function nextFreeInMs(pool: AddressPool, request: CountRequest): number | undefined {
+  // An address may have been released twice; only the last cool-down counts.
+  const coolDowns = new Map<string, number>();
+  for (const held of request.held) {
+    const left = heldCoolDownLeftMs(held, request);
+    for (const address of held.addresses) {
+      if (pool.holdOf(address) === 'cooling-down')
+        coolDowns.set(address, Math.max(coolDowns.get(address) ?? 0, left));
+    }
+  }
+  return coolDowns.size === 0 ? undefined : Math.min(...coolDowns.values());
 }

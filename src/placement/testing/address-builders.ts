@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AddressLease } from '../../model/address-lease.ts';
+import type { HeldAddresses } from '../../model/held-addresses.ts';
 import { type MachineId, parseMachineId } from '../../model/machine.ts';
 import {
   type AddressRequest,
@@ -28,25 +28,17 @@ export const V6 = staticRule('2001:db8::', '2001:db8::ffff:ffff:ffff:ffff', {
   gateway: '2001:db8::1',
 });
 
-export function lease(address: string, overrides: Partial<AddressLease> = {}): AddressLease {
-  return {
-    address,
-    region: 'lab',
-    pool: 'small',
-    machine: OTHER_MACHINE,
-    leasedAt: NOW - MINUTE,
-    ...overrides,
-  };
+export function held(address: string, overrides: Partial<HeldAddresses> = {}): HeldAddresses {
+  return { machine: OTHER_MACHINE, addresses: [address], ...overrides };
 }
 
 export function chooseWith(overrides: Partial<AddressRequest> = {}) {
   return chooseAddresses({
-    region: 'lab',
     machine: OWN_MACHINE,
     v4: V4,
     v6: { kind: 'auto' },
     taken: [],
-    leases: [],
+    held: [],
     now: NOW,
     ...overrides,
   });

@@ -12,7 +12,7 @@ import {
   withStore,
 } from './store-fixture.contract.ts';
 
-const NO_CHANGES = { intents: [], machines: [], addresses: [], drains: [], pools: [], removed: [] };
+const NO_CHANGES = { intents: [], machines: [], drains: [], pools: [], removed: [] };
 
 export function changesContract(open: OpenStore): void {
   describe('changes', () => {

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import {
-  aDrain,
-  aMachine,
-  aMachineId,
-  anAddressLease,
-  anIntent,
-  aPoolState,
-} from '../fakes/sample-records.ts';
+import { aDrain, aMachine, aMachineId, anIntent, aPoolState } from '../fakes/sample-records.ts';
 import type { Collection, Store } from '../store.ts';
 import {
   aborted,
@@ -57,10 +50,10 @@ const roundTrips: readonly [string, (store: Store) => Promise<void>][] = [
             phase: 'creating',
           },
           deletionReason: 'it failed',
+          isVmLeft: true,
         }),
       ),
   ],
-  ['addresses', (store) => roundTrip(store.addresses, anAddressLease({ releasedAt: 1_500.5 }))],
   [
     'drains',
     (store) =>

@@ -45,7 +45,6 @@ export class MemoryStoreState {
   readonly #records: Readonly<Record<CollectionName, Map<string, StoredRecord>>> = {
     intents: new Map(),
     machines: new Map(),
-    addresses: new Map(),
     drains: new Map(),
     pools: new Map(),
   };
@@ -53,7 +52,6 @@ export class MemoryStoreState {
   readonly decoded: Decoded = {
     intents: new WeakMap(),
     machines: new WeakMap(),
-    addresses: new WeakMap(),
     drains: new WeakMap(),
     pools: new WeakMap(),
   };
@@ -71,13 +69,7 @@ export class MemoryStoreState {
 
   copy(): MemoryStoreState {
     const copy = new MemoryStoreState(this.#now);
-    const collections: readonly CollectionName[] = [
-      'intents',
-      'machines',
-      'addresses',
-      'drains',
-      'pools',
-    ];
+    const collections: readonly CollectionName[] = ['intents', 'machines', 'drains', 'pools'];
     for (const collection of collections) {
       for (const [key, stored] of this.#records[collection])
         copy.#records[collection].set(key, stored);

@@ -55,7 +55,6 @@ interface MemoryStoreOptions {
 export class MemoryStore implements Store {
   readonly intents = this.#collection('intents');
   readonly machines = this.#collection('machines');
-  readonly addresses = this.#collection('addresses');
   readonly drains = this.#collection('drains');
   readonly pools = this.#collection('pools');
   readonly leases: StoreLeases = this.#leases();
@@ -127,7 +126,6 @@ export class MemoryStore implements Store {
       revision: this.#state.revision,
       intents: of('intents'),
       machines: of('machines'),
-      addresses: of('addresses'),
       drains: of('drains'),
       pools: of('pools'),
       removed,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Valid records for tests, which override only the fields that matter to them.
-import type { AddressLease } from '../../model/address-lease.ts';
 import type { Drain } from '../../model/drain.ts';
 import type { CreateIntent } from '../../model/intent.ts';
 import type { JournalEntry } from '../../model/journal-entry.ts';
@@ -43,17 +42,6 @@ export function anIntent(overrides: Partial<CreateIntent> = {}): CreateIntent {
     state: 'open',
     machines: [aMachineId()],
     size: SIZE,
-    ...overrides,
-  };
-}
-
-export function anAddressLease(overrides: Partial<AddressLease> = {}): AddressLease {
-  return {
-    address: '10.10.10.11',
-    region: 'home',
-    pool: 'workers',
-    machine: aMachineId(),
-    leasedAt: 1_000,
     ...overrides,
   };
 }
