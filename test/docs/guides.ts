@@ -168,6 +168,8 @@ pvescaler pool scale workers --to 4`,
       section('kubeadm.md#The template'),
       "sed 's/^  worker: .*//' config.yaml > /etc/pvescaler/config.yaml",
       section('templates.md#Templates'),
+      // The simulator ends although guests have joined the cluster.
+      'pvescaler pool scale workers --to 1; kill -INT %1; wait %1',
     ],
   },
   {
