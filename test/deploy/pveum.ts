@@ -19,6 +19,11 @@ export class Pveum {
     return this.#call(parseCommand(words), this.#session);
   }
 
+  async read(path: string): Promise<unknown> {
+    this.#session ??= await this.#login();
+    return this.#call(['GET', path, {}], this.#session);
+  }
+
   async #login(): Promise<Form> {
     const form = { username: 'root@pam', password: 'simulated' };
     const data = await this.#call(['POST', '/access/ticket', form], {});
@@ -58,6 +63,12 @@ const COMMANDS: Readonly<Record<string, (names: readonly string[], form: Form) =
     `/access/users/${encodeURIComponent(user)}/token/${token}`,
     form,
   ],
+  'user token remove': ([user = '', token = '']) => [
+    'DELETE',
+    `/access/users/${encodeURIComponent(user)}/token/${token}`,
+    {},
+  ],
+  'user delete': ([user = '']) => ['DELETE', `/access/users/${encodeURIComponent(user)}`, {}],
 };
 
 function parseCommand(words: readonly string[]): Call {

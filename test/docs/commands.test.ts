@@ -1,40 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every command of the documentation: those of pvescaler are parsed with its real commands and options, npm scripts must
-// exist, and every other program must be in the table below. Other tests run the walkthroughs.
+// Every command of the documentation is run by a test, or listed in guides.ts with the reason why it is not. Those of
+// pvescaler are also parsed with its real commands and options, and npm scripts must exist.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { root } from '../support/pvescaler.ts';
-import { DOCUMENTS } from './documents.ts';
+import { DOCUMENTS, readSection } from './documents.ts';
+import { NOT_RUN, REPLACED, RUN_BY_TESTS, SITES } from './guides.ts';
 import { findUnknownWord, findUsageError } from './parse-command.ts';
 import { type ShellCommand, splitScript } from './shell.ts';
 
-/** Programs that are not part of the repository, and why no test of this file runs them. */
-const EXTERNAL: Readonly<Record<string, string>> = {
-  kubectl: 'needs a cluster; test/e2e runs the walkthroughs with it',
-  helm: 'needs a cluster and a chart repository',
-  docker: 'needs a container engine; test/deploy follows the Dockerfile',
-  pveum: 'runs on a Proxmox host; test/deploy runs the commands of the guides on the simulator',
-  pvesm: 'runs on a Proxmox host',
-  qm: 'runs on a Proxmox host',
-  git: 'needs the address of the repository; test:fresh-clone clones it',
-  curl: 'needs a server that runs',
-  scp: 'needs a Proxmox host',
-  ssh: 'needs a host',
-  'ssh-keygen': 'writes keys',
-  'ssh-copy-id': 'needs a host',
-  systemctl: 'needs an installed service',
-  journalctl: 'needs an installed service',
-  install: 'needs root',
-  useradd: 'needs root',
-  chown: 'needs root',
-  openssl: 'reads a certificate',
-  k3s: 'runs on a k3s server',
-  rke2: 'runs on an RKE2 server',
-  sqlite3: 'reads a database',
-  $CLUSTER_AUTOSCALER: 'test/e2e runs it',
-};
-
+/** Parts of the shell, which need no test. */
 const SHELL = new Set(
   'bash cat cd chmod cp echo export grep kill mkdir mv printf rm sed sleep source tar test touch umask wait'.split(
     ' ',
@@ -63,12 +39,16 @@ function argumentsOf(words: ShellCommand): readonly string[] | undefined {
 async function findProblem(words: ShellCommand): Promise<string | undefined> {
   const args = argumentsOf(words);
   if (args !== undefined) return findUsageError(args);
-  const [program = '', verb, name = ''] = words;
-  if (program === 'npm') {
-    const isUnknown = verb === 'run' && !SCRIPTS.includes(name);
-    return isUnknown ? `package.json has no script ${name}` : undefined;
-  }
-  return SHELL.has(program) || program in EXTERNAL ? undefined : `unknown program ${program}`;
+  const [program, verb, name = ''] = words;
+  const isUnknown = program === 'npm' && verb === 'run' && !SCRIPTS.includes(name);
+  return isUnknown ? `package.json has no script ${name}` : undefined;
+}
+
+const textOf = (words: ShellCommand) => words.filter((word) => word !== 'npx').join(' ');
+
+/** Why no test runs the command. */
+function findReason(words: ShellCommand): string | undefined {
+  return Object.keys(NOT_RUN).find((key) => textOf(words).startsWith(key));
 }
 
 const scripts = DOCUMENTS.flatMap(({ blocks }) => blocks)
@@ -81,7 +61,53 @@ const scripts = DOCUMENTS.flatMap(({ blocks }) => blocks)
         : block.text,
   }));
 
+const documented = scripts.flatMap(({ at, script }) =>
+  splitScript(script)
+    .filter(([program = '']) => !SHELL.has(program))
+    .map((words) => ({ at, words })),
+);
+const isReplaced = ([program = '']: ShellCommand) => REPLACED.includes(program);
+const ofSites = SITES.flatMap(({ steps }) => steps).flatMap((step) =>
+  typeof step === 'string' ? [] : [step.at],
+);
+const ofTests = Object.values(RUN_BY_TESTS).flat();
+const ran = new Set(
+  [
+    ...ofSites.flatMap((at) => splitScript(readSection(at)).filter((words) => !isReplaced(words))),
+    ...ofTests.flatMap((at) =>
+      splitScript(readSection(at)).filter((words) => !ofSites.includes(at) || isReplaced(words)),
+    ),
+    // outputs.test.ts runs them.
+    ...scripts
+      .filter(({ language }) => language === 'console')
+      .flatMap(({ script }) => splitScript(script)),
+  ]
+    .filter((words) => findReason(words) === undefined)
+    .map(textOf),
+);
+
 describe('commands of the documentation', () => {
+  it('are run by a test, or listed with the reason why not', () => {
+    const others = documented.filter(
+      ({ words }) => !ran.has(textOf(words)) && findReason(words) === undefined,
+    );
+    expect(others.map(({ at, words }) => `${at}: ${words.join(' ')}`)).toEqual([]);
+  });
+
+  it('are in the documentation if they are listed', () => {
+    const listed = new Set(documented.map(({ words }) => findReason(words)));
+    expect(Object.keys(NOT_RUN).filter((key) => !listed.has(key))).toEqual([]);
+  });
+
+  it.each(Object.entries(RUN_BY_TESTS))(
+    'are run by %s, which names their headings',
+    (test, sections) => {
+      const source = readFileSync(join(root, test), 'utf8');
+      const headings = sections.map((at) => at.split('#')[1] ?? '');
+      expect(headings.filter((heading) => !source.includes(heading))).toEqual([]);
+    },
+  );
+
   it.each(scripts.map((block) => [block.at, block] as const))('%s', async (_at, { script }) => {
     const commands = splitScript(script);
     expect(commands).not.toEqual([]);

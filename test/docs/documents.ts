@@ -35,6 +35,16 @@ export function readDocument(file: string): Document {
   return parseDocument(file, readFileSync(join(root, file), 'utf8'));
 }
 
+/** The `sh` blocks of a section, named `file#heading`. */
+export function readSection(at: string): string {
+  const [file = '', heading] = at.split('#');
+  const blocks = readDocument(file).blocks.filter(
+    (block) => block.heading === heading && block.language === 'sh',
+  );
+  if (blocks.length === 0) throw new Error(`${at} has no commands`);
+  return blocks.map(({ text }) => text).join('');
+}
+
 export function parseDocument(file: string, text: string): Document {
   const headings: string[] = [];
   const blocks: CodeBlock[] = [];

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tests the quick start of the README: clones HEAD into an empty folder and runs its commands there, with a PATH that
-# has only Node, npm, git and basic shell tools. `npm test` runs a sample, because CI runs all of it in another tier;
+# Runs the commands of the README's quick start and those that build the program for a real Proxmox: clones HEAD into an
+# empty folder, with a PATH that has only Node, npm, git and basic shell tools. `npm test` runs a sample, because CI runs all of it in another tier;
 # `npm run test:fresh-clone -- --all` runs everything.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -16,20 +16,27 @@ report() { # name, exit code
 
 # Only these programs are available, so that a missing install step is not hidden by a tool of this machine.
 mkdir "$work/bin"
-for tool in node npm npx git sh bash env cat ls mkdir rm cp mv ln chmod dirname basename uname tr sed head tail sleep find wc; do
+for tool in node npm npx git sh bash env cat ls mkdir rm cp mv ln chmod dirname basename uname tr sed head tail sleep find wc install; do
   path=$(command -v "$tool") && ln -s "$path" "$work/bin/$tool"
 done
 # npm puts this project's node_modules/.bin in front when it runs a script; the clone must not see it.
 node=$(PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v "^$root/" | paste -sd:) command -v node)
 ln -sf "$node" "$work/bin/node"
 
-git clone --quiet "$root" "$work/clone" || exit 1
-cd "$work/clone" || exit 1
-run() { env PATH="$work/bin" "$@"; }
+run() { env PATH="$work/bin" REPOSITORY="$root" "$@"; }
+section() { # file, heading: its commands
+  awk -v heading="$2" '
+    /^```/ { isShell = !inside && $0 == "```sh"; inside = !inside; next }
+    !inside && /^#/ { isFound = substr($0, index($0, " ") + 1) == heading }
+    isShell && isFound' "$root/$1"
+}
 
 echo "fresh clone: npm run demo"
-run npm run demo -- --once >"$work/demo.log" 2>&1
+cd "$work" || exit 1
+# With --once the demo ends by itself.
+run bash -e -c "$(section README.md 'Sixty seconds' | sed 's/npm run demo/& -- --once/')" >"$work/demo.log" 2>&1
 code=$?
+cd "$work/pvescaler" || exit 1
 tail -n 20 "$work/demo.log"
 report 'npm run demo works on a fresh clone' "$code"
 grep -q 'installing dependencies' "$work/demo.log"
@@ -59,8 +66,12 @@ bytes=$(cat $(find "$work/installed" -type f) | wc -c)
 echo "installed: $bytes bytes"
 [ "$bytes" -le 15000000 ]
 report 'the installed package has at most 15 MB' $?
-run npm run --silent binary -- "$work/pvescaler" >"$work/binary.log" 2>&1 || cat "$work/binary.log"
-for program in "$work/installed/node_modules/.bin/pvescaler" "$work/pvescaler"; do
+mkdir "$work/local"
+# The clone exists; /usr/local/bin needs root.
+section docs/guides/real-proxmox.md '2. The program' |
+  sed "/^git clone/d; /^cd /d; s|/usr/local/bin|$work/local|" >"$work/binary.sh"
+run bash -e "$work/binary.sh" >"$work/binary.log" 2>&1 || cat "$work/binary.log"
+for program in "$work/installed/node_modules/.bin/pvescaler" "$work/local/pvescaler"; do
   run env PVESCALER="$program" npm test -- test/cli/serve-kubernetes.test.ts >"$work/program.log" 2>&1
   code=$?
   grep -E 'FAIL|Error' "$work/program.log" | head -n 20

@@ -74,6 +74,8 @@ export async function startProxmoxSim(options: StartOptions) {
     ...served,
     ssh: sshServers?.hosts,
     close: async () => {
+      // Guests that joined a cluster would keep the process running.
+      for (const host of hosts) sim.externalChanges.hostDown(host);
       await Promise.all([served.close(), sshServers?.close()]);
     },
     version: sim.version,
