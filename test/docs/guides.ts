@@ -281,6 +281,8 @@ ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key`,
       CONFIG,
       'systemctl start pvescaler',
       SERVER_NODE,
+      // The namespace has the Lease of serve.
+      'systemctl stop pvescaler; kubectl delete namespace pvescaler',
       'echo simulated > pve-root-ca.pem',
       section('in-cluster.md#Run pvescaler in the cluster'),
       section('in-cluster.md#Helm'),
@@ -293,6 +295,7 @@ test -z "$KUBECTL" || {
       section('cluster-autoscaler.md#3. The namespace and the Proxmox secret'),
       section('cluster-autoscaler.md#With pvescaler certs'),
       section('cluster-autoscaler.md#5. The config'),
+      'systemctl start pvescaler',
       section('cluster-autoscaler.md#6. The server'),
       section('cluster-autoscaler.md#7. The Cluster Autoscaler'),
       section(

@@ -241,10 +241,11 @@ export async function runSite(site: Site, programs: ClusterPrograms = {}): Promi
   const output: string[] = [];
   for (const stream of [shell.stdout, shell.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => output.push(text));
+  const closed = once(shell, 'close');
   const [exitCode] = (await once(shell, 'exit')) as [number | null];
   clearTimeout(limit);
   end();
-  await once(shell, 'close');
+  await closed;
   const trace = readFileSync(join(folder, 'trace'), 'utf8');
   const logs = globSync('{serve,unit}.log', { cwd: folder }).map((name) =>
     readFileSync(join(folder, name), 'utf8'),
