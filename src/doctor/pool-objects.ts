@@ -6,7 +6,7 @@ import { type Check, failure, ok } from './check.ts';
 import { GROUP_VERSION, KUBERNETES_GROUP } from './kubernetes.ts';
 
 const INSTALL = `Install the definition of this release:
-kubectl apply --server-side -f deploy/crds/proxmoxpools.yaml`;
+kubectl apply -f deploy/crds/proxmoxpools.yaml`;
 const MAX_NAMED = 5;
 
 export function poolObjectsCheck(inspector: ClusterInspector, { cluster }: Config): Check {

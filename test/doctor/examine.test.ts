@@ -230,7 +230,7 @@ const FAILING: Readonly<Record<CheckName, FailingFixture>> = {
   'pool-objects': {
     config: ({ cluster }) => Object.assign(cluster, { poolObjects: true }),
     cause: /does not know ProxmoxPool of pvescaler\.dev\/v1alpha1/,
-    fix: /\nkubectl apply --server-side -f deploy\/crds\/proxmoxpools\.yaml$/,
+    fix: /\nkubectl apply -f deploy\/crds\/proxmoxpools\.yaml$/,
   },
   'join-endpoint': {
     usesSockets: true,
