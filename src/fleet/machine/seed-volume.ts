@@ -56,8 +56,10 @@ export async function isUploadInProgress(reconcile: MachineReconcile): Promise<b
 /** Whether the seed of a ready machine is deleted or being deleted. */
 export async function isSeedRemoved(reconcile: MachineReconcile): Promise<boolean> {
   if (reconcile.machine.seedVolume === undefined) return true;
-  const removal = reconcile.context.state.seedRemovals.takeResult(reconcile.id);
-  if (removal === 'done') await reconcile.update({ seedVolume: undefined });
+  const { state, records } = reconcile.context;
+  const removal = state.seedRemovals.takeResult(reconcile.id);
+  // Not deferred: a command in another process that waits for the machine waits for this too.
+  if (removal === 'done') await records.update(reconcile.id, { seedVolume: undefined });
   return removal !== 'none';
 }
 
