@@ -24,6 +24,7 @@ import {
   startSite,
   waitUntilReady,
 } from './support/simulated-site.ts';
+import { IS_SAMPLE } from './support/standalone-site.ts';
 
 const POOL_AUDIT_RULES = [
   {
@@ -58,7 +59,7 @@ async function waitForPasses({ health }: Replica, count: number): Promise<void> 
 
 beforeAll(() => void buildKubectl(), BUILD_TIMEOUT_MS);
 
-describe.concurrent('pools that are objects, with several replicas', () => {
+describe.skipIf(IS_SAMPLE).concurrent('pools that are objects, with several replicas', () => {
   it(
     'are served by each replica as they are applied, changed and deleted, while the leader is killed',
     async (context) => {
