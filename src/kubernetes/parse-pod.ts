@@ -30,6 +30,7 @@ function internFields(pod: Pod, interner: Interner): Pod {
     volumes: interner.intern(pod.volumes),
     affinity: interner.intern(pod.affinity),
     antiAffinity: interner.intern(pod.antiAffinity),
+    ...(pod.softSpread && { softSpread: interner.intern(pod.softSpread) }),
     ...(pod.nodeAffinity && { nodeAffinity: interner.intern(pod.nodeAffinity) }),
   };
 }

@@ -16,7 +16,11 @@ import { isSidecar, podHeldResources, podRequests } from './pod-requests.ts';
 import type { PodAffinitySource, PodSource, PodSpecSource } from './pod-source.ts';
 import { isLocalVolume, readPodVolume } from './pod-volume.ts';
 import { parseToleration } from './taints.ts';
-import { isHardConstraint, parseSpreadConstraint } from './topology-spread.ts';
+import {
+  isHardConstraint,
+  parseSpreadConstraint,
+  type SpreadConstraint,
+} from './topology-spread.ts';
 
 const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 const SAFE_TO_EVICT_ANNOTATION = 'cluster-autoscaler.kubernetes.io/safe-to-evict';
@@ -63,6 +67,7 @@ function newPod(source: PodSource, demand: PodDemand): Pod {
     resourceClaims: demand.resourceClaims,
     ...(owner && { controller: { kind: owner.kind, name: owner.name, uid: owner.uid } }),
     ...(eviction && { eviction }),
+    ...(demand.softSpread.length > 0 && { softSpread: demand.softSpread }),
     ...(demand.nodeAffinity && { nodeAffinity: demand.nodeAffinity }),
   };
 }
@@ -132,7 +137,10 @@ type PodDemand = Pick<
   | 'volumes'
   | 'requiredFeatures'
   | 'resourceClaims'
-> & { readonly nodeAffinity: Pod['nodeAffinity'] | undefined };
+> & {
+  readonly nodeAffinity: Pod['nodeAffinity'] | undefined;
+  readonly softSpread: readonly SpreadConstraint[];
+};
 
 function readDemand(source: PodSource): Parsed<PodDemand> {
   const spec = source.spec ?? {};
@@ -152,6 +160,7 @@ function readDemand(source: PodSource): Parsed<PodDemand> {
     affinity: constraints.value.affinity,
     antiAffinity: constraints.value.antiAffinity,
     spread: constraints.value.spread,
+    softSpread: readSoftSpread(spec, source.metadata.labels ?? {}),
     hostPorts: readHostPorts(spec),
     volumes: (spec.volumes ?? []).flatMap(
       (one) => readPodVolume(one, source.metadata.name ?? '') ?? [],
@@ -202,6 +211,18 @@ function readPodConstraints(
     affinity: affinity.value,
     antiAffinity: antiAffinity.value,
     spread: spread.value,
+  });
+}
+
+// An invalid one does not prevent that the pod is scheduled.
+function readSoftSpread(
+  { topologySpreadConstraints }: PodSpecSource,
+  labels: Labels,
+): readonly SpreadConstraint[] {
+  return (topologySpreadConstraints ?? []).flatMap((source) => {
+    if (isHardConstraint(source)) return [];
+    const constraint = parseSpreadConstraint(source, labels);
+    return constraint.ok ? [constraint.value] : [];
   });
 }
 

@@ -70,6 +70,8 @@ export interface Pod {
   readonly antiAffinity: readonly PodAffinityTerm[];
   /** Only hard constraints, which can prevent scheduling. */
   readonly spread: readonly SpreadConstraint[];
+  /** Constraints that only influence scoring. Absent: none, as of most pods. */
+  readonly softSpread?: readonly SpreadConstraint[];
   readonly hostPorts: readonly HostPort[];
   readonly volumes: readonly PodVolume[];
   /** Features that its node must declare. */

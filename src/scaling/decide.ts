@@ -7,12 +7,18 @@ import { judgeNewMachines, type PoolPauseRequest } from './breaker.ts';
 import { cancelSteps, createSteps, minimumSteps, replaceSteps } from './create-steps.ts';
 import { type Cause, describeUnplaced, nameOf } from './describe.ts';
 import { isStaying } from './expected-nodes.ts';
+import { followRemovals } from './failed-removals.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
 import type { Decision, PendingPlacement, Refusal, Step } from './plan.ts';
 import { hostKey, type PoolState, poolStates } from './pool-offers.ts';
-import { followReplacement, isReplacementDue, nextSearchAt } from './replacement.ts';
+import {
+  endStalledReplacement,
+  followReplacement,
+  isReplacementDue,
+  nextSearchAt,
+} from './replacement.ts';
 import { findReplacement } from './replacement-search.ts';
 import { type ScaleDown, scaleDown } from './scale-down.ts';
 import { podsOfMachine, type ScaleUp, scaleUp } from './scale-up.ts';
@@ -43,9 +49,11 @@ export function decide(observed: ScalingInput): Decision {
     },
     memory: {
       ...nextMemory(input, down),
+      ...followRemovals(input, { up, steps: down.steps }),
       trials: verdict.trials,
       streaks: verdict.streaks,
       ...(isSearched && { replacementAt: nextSearchAt(input) }),
+      ...endStalledReplacement(input, steps),
     },
     pauses: verdict.pauses,
   };
@@ -246,5 +254,6 @@ function nextMemory({ machines, memory, pending }: ScalingInput, down: ScaleDown
     assignments: Object.fromEntries(assignments),
     replacement: memory.replacement,
     replacementAt: memory.replacementAt,
+    replacementFailures: memory.replacementFailures,
   };
 }

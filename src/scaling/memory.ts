@@ -17,6 +17,27 @@ export interface ScalingMemory {
   readonly replacement?: ReplacementInProgress | undefined;
   /** When a replacement may be planned next. Not stored: a restart may plan it earlier. */
   readonly replacementAt?: number | undefined;
+  /** How many failed since the last one that succeeded. Not stored either. */
+  readonly replacementFailures?: number | undefined;
+  /** Removals whose pods may still become pending. Not stored either. */
+  readonly removals?: readonly RecentRemoval[] | undefined;
+  /** By workload (the uid of the controller of its pods). Not stored either. */
+  readonly failedRemovals?: Readonly<Record<string, FailedRemovals>> | undefined;
+}
+
+/** A removal whose pods are not known to be running again. */
+export interface RecentRemoval {
+  readonly machine: MachineId;
+  /** Of the pods to move, without those that had pending pods before: how many pods they had. */
+  readonly workloads: Readonly<Record<string, number>>;
+  /** Pods that become pending later do not count. */
+  readonly until: number;
+}
+
+export interface FailedRemovals {
+  readonly count: number;
+  /** Until when machines with pods of the workload are kept. */
+  readonly until: number;
 }
 
 export const EMPTY_MEMORY: ScalingMemory = { unneededSince: {}, assignments: {} };

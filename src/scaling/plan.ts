@@ -150,6 +150,7 @@ export type RefusalCode =
   | 'NodePodBlocks'
   | 'NodePodsFitNowhere'
   | 'NodePodsMightWait'
+  | 'NodePodsWaitedBefore'
   | 'NodeNeededByPending'
   | 'NodePoolAtMinimum'
   | 'NodeKeptAsHeadroom'

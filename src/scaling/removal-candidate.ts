@@ -3,8 +3,9 @@
 
 import { formatAge, formatCount } from '../model/format-text.ts';
 import type { Node } from '../model/node.ts';
-import type { Pod } from '../model/pod.ts';
+import { type Pod, podKey } from '../model/pod.ts';
 import type { ReplacementInProgress } from '../model/pool.ts';
+import type { EvictionBlock } from './eviction-rules.ts';
 import type { ScalingMachine, ScalingNode } from './input.ts';
 import type { Facts, PlannedMove, RefusalCode } from './plan.ts';
 import type { PoolState } from './pool-offers.ts';
@@ -65,6 +66,18 @@ export function replacingRefusal(
     code: 'NodeReplacesOthers',
     reason: `node ${node.name} was created to replace ${formatCount(length, 'machine')} that ${length === 1 ? 'is' : 'are'} not removed yet`,
     facts: { replaced: length },
+  };
+}
+
+export function blockRefusal(
+  { name }: Node,
+  { pod, reason, code }: EvictionBlock,
+  what: string,
+): Refused {
+  return {
+    code: 'NodePodBlocks',
+    reason: `node ${name} ${what}: ${reason}`,
+    facts: { pod: podKey(pod), block: code },
   };
 }
 

@@ -82,7 +82,11 @@ class ReplacementSearch {
     const replaceable = this.#areTooMany(candidates)
       ? candidates
       : this.#ofLimitedPools(candidates);
-    const orders = ordersOf(replaceable);
+    const placeable = this.#withPlaceablePods(replaceable);
+    const orders = [
+      ...ordersOf(replaceable),
+      ...(placeable.length < replaceable.length ? ordersOf(placeable) : []),
+    ];
     let best: Replacement | undefined;
     for (const size of SET_SIZES) {
       for (const order of orders.filter(({ length }) => length >= size)) {
@@ -112,6 +116,17 @@ class ReplacementSearch {
       if (unplaced.length === 0) return candidates.length > few;
     }
     return false;
+  }
+
+  /** Without those whose pods find no node even if all are replaced, because the only pool for them may not grow. */
+  #withPlaceablePods(candidates: readonly Candidate[]): readonly Candidate[] {
+    const { unplaced } = this.#pack(candidates, {
+      input: this.#input,
+      states: this.#states,
+      more: [],
+    });
+    const uids = new Set(unplaced.map(({ pod }) => pod.uid));
+    return candidates.filter(({ pods }) => !pods.some(({ uid }) => uids.has(uid)));
   }
 
   /** Machines in the place of which their pool may add others, for pods that wait for its limits. */

@@ -75,12 +75,17 @@ function created({ plan }: Decision): readonly string[] {
 }
 
 /** As the autoscaler does when it has carried out the plan: new machines 11, 12, … with a ready node. */
-function carryOut(input: ScalingInput, { plan, memory }: Decision, now: number): ScalingInput {
+function carryOut(
+  input: ScalingInput,
+  { plan, memory }: Decision,
+  { now, ...over }: { readonly now: number } & Pick<InputOptions, 'pods'>,
+): ScalingInput {
   const [step] = plan.steps;
   if (step?.kind !== 'create' || step.replaces === undefined) throw new Error('no replacement');
   const added = step.machines.map((_, index) => 11 + index);
   const size = { cpu: 4, memoryBytes: 8 * GIB, diskBytes: 20 * GIB };
   return sixSmallNodes({
+    ...over,
     now,
     memory: rememberRequested(
       memory,
@@ -221,7 +226,7 @@ describe('a replacement in progress', () => {
   const first = decide(input);
 
   it('removes the replaced machines at once, and keeps the new one, which is empty', () => {
-    const { plan } = decide(carryOut(input, first, NOW + 20 * MINUTE));
+    const { plan } = decide(carryOut(input, first, { now: NOW + 20 * MINUTE }));
     expect(plan.steps.map((step) => 'node' in step && step.node)).toEqual(['s-1', 's-2']);
     expect(plan.steps[0]?.reason).toBe(
       'node s-1 is replaced by new machines: cpu 60 % and memory 66.7 % requested, and its pod fits on l-11',
@@ -236,7 +241,7 @@ describe('a replacement in progress', () => {
   });
 
   it('is over when the last of them is gone', () => {
-    const after = carryOut(input, first, NOW + 20 * MINUTE);
+    const after = carryOut(input, first, { now: NOW + 20 * MINUTE });
     const left = new Set<string>([1, 2].map(aMachineId));
     const { memory } = decide({
       ...after,
@@ -246,7 +251,7 @@ describe('a replacement in progress', () => {
   });
 
   it('fails when a new machine is lost: the next one is planned hours later', () => {
-    const after = carryOut(input, first, NOW + 20 * MINUTE);
+    const after = carryOut(input, first, { now: NOW + 20 * MINUTE });
     const machines = after.machines.filter(({ id }) => id !== aMachineId(11));
     const lost = decide({ ...after, machines });
     expect(created(lost)).toEqual([]);
@@ -256,19 +261,68 @@ describe('a replacement in progress', () => {
     expect(created(later(6 * HOUR))).toEqual(['large']);
   });
 
-  it('fails when no machine has been removed for 15 minutes after the delay; then the new one may go', () => {
-    const delayMs = POOLS[0]!.config.scaleDown.delayAfterAddMs;
-    expect(delayMs).toBeGreaterThan(0);
-    const before = decide(carryOut(input, first, NOW + 15 * MINUTE + delayMs - 1));
-    expect(before.memory.replacement).toBeDefined();
-    const after = carryOut(input, first, NOW + 15 * MINUTE + delayMs);
-    const { memory, plan } = decide(after);
-    expect(memory.replacement).toBeUndefined();
-    expect(plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
+  it('goes on as long as a machine can be removed', () => {
+    const { plan, memory } = decide(carryOut(input, first, { now: NOW + 2 * HOUR }));
+    expect(plan.steps).toHaveLength(2);
+    expect(memory.replacement).toBeDefined();
+  });
+
+  /** Pods that may not be evicted. */
+  const blocked = IDS.map((id) =>
+    aPod({
+      name: `web-${id}`,
+      on: `s-${id}`,
+      cpu: '1200m',
+      memory: '1200Mi',
+      eviction: { doNotDisrupt: true },
+    }),
+  );
+  const delayMs = 2 * MINUTE + POOLS[0]!.config.scaleDown.delayAfterAddMs;
+
+  it('fails when no machine can be removed for the unneeded time after the delay; then the new one may go', () => {
+    expect(delayMs).toBeGreaterThan(2 * MINUTE);
+    const at = (now: number) => carryOut(input, first, { now, pods: blocked });
+    expect(decide(at(NOW + delayMs - 1)).memory.replacement).toBeDefined();
+    const failing = decide(at(NOW + delayMs));
+    expect(failing.memory).toMatchObject({ replacement: undefined, replacementFailures: 1 });
+    const next = decide({ ...at(NOW + delayMs + 1), memory: failing.memory });
+    expect(next.plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
+  });
+
+  it('may be followed by another one after a failure, and after the third hours later', () => {
+    const after = (replacementFailures: number) => {
+      const now = NOW + delayMs;
+      const { memory, ...rest } = carryOut(input, first, { now, pods: blocked });
+      const failed = decide({ ...rest, memory: { ...memory, replacementFailures } }).memory;
+      return (ms: number) => created(decide(sixSmallNodes({ memory: failed, now: now + ms })));
+    };
+    expect(after(0)(MINUTE)).toEqual(['large']);
+    expect(after(1)(MINUTE)).toEqual(['large']);
+    expect(after(2)(5 * HOUR)).toEqual([]);
+    expect(after(2)(6 * HOUR)).toEqual(['large']);
+  });
+
+  it('sets the count of failures back when it succeeds', () => {
+    const after = carryOut(input, first, { now: NOW + 20 * MINUTE });
+    const left = new Set<string>([1, 2].map(aMachineId));
+    const machines = after.machines.filter(({ id }) => !left.has(id));
+    const memory = { ...after.memory, replacementFailures: 2 };
+    expect(decide({ ...after, memory, machines }).memory.replacementFailures).toBe(0);
+  });
+
+  it('does not fail while a new machine is being provisioned', () => {
+    const after = carryOut(input, first, { now: NOW + 2 * HOUR, pods: blocked });
+    const machines = after.machines.map((one) =>
+      one.id === aMachineId(11)
+        ? { ...one, phase: 'booting' as const, readySince: undefined, node: undefined }
+        : one,
+    );
+    expect(decide(after).memory.replacement).toBeUndefined();
+    expect(decide({ ...after, machines }).memory.replacement).toBeDefined();
   });
 
   it('goes on while one of its machines is being drained', () => {
-    const after = carryOut(input, first, NOW + 2 * HOUR);
+    const after = carryOut(input, first, { now: NOW + 2 * HOUR, pods: blocked });
     const machines = after.machines.map((one) =>
       one.id === aMachineId(1) ? { ...one, isDraining: true } : one,
     );

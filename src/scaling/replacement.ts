@@ -3,10 +3,12 @@
 // no single node fit elsewhere. The new machines are created first. Then the replaced ones are removed like any others,
 // each after its own proof. Here: when one is searched, and what becomes of it.
 
+import type { MachineId } from '../model/machine.ts';
 import { findLeavingNodes, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
+import type { Step } from './plan.ts';
 import type { PoolState } from './pool-offers.ts';
 import type { ScaleDown } from './scale-down.ts';
 import type { ScaleUp } from './scale-up.ts';
@@ -18,27 +20,60 @@ export interface Situation {
   readonly down: ScaleDown;
 }
 
-/** How long no machine may have been removed until a replacement has failed, beside the delay after an added machine. */
-const STALLED_MS = 15 * 60_000;
-/** When the next one may be planned after one that failed. */
+/** How long a replacement may make no progress at most, beside the delays of its pools. */
+const MAX_STALLED_MS = 15 * 60_000;
+/** So many may fail one after the other before the next one waits. */
+const MAX_FAILURES = 3;
+/** When the next one may be planned then, or after a new machine was lost. */
 const AFTER_FAILURE_MS = 6 * 60 * 60_000;
 
 /** What is left of the replacement in progress. */
-export function followReplacement(input: ScalingInput): Partial<ScalingMemory> {
-  const { machines, memory, now, pools } = input;
+export function followReplacement({ machines, memory, now }: ScalingInput): Partial<ScalingMemory> {
   const { replacement } = memory;
   if (replacement === undefined) return {};
-  const delayMs = Math.max(0, ...pools.map(({ config }) => config.scaleDown.delayAfterAddMs));
   const present = new Set(machines.map(({ id }) => id));
-  const staying = new Set(machines.filter(isStaying).map(({ id }) => id));
+  const staying = stayingIds(machines);
   const replaced = replacement.replaced.filter((id) => present.has(id));
-  if (replaced.length === 0) return { replacement: undefined };
+  if (replaced.length === 0) return { replacement: undefined, replacementFailures: 0 };
+  if (!replacement.added.every((id) => staying.has(id)))
+    return { replacement: undefined, replacementAt: now + AFTER_FAILURE_MS };
   const at = replaced.length < replacement.replaced.length ? now : replacement.at;
-  const isRemoving = replaced.some((id) => !staying.has(id));
-  const isStalled = !isRemoving && now - at >= STALLED_MS + delayMs;
-  const hasFailed = isStalled || !replacement.added.every((id) => staying.has(id));
-  if (hasFailed) return { replacement: undefined, replacementAt: now + AFTER_FAILURE_MS };
   return { replacement: { ...replacement, at, replaced } };
+}
+
+/**
+ * Ends one of which no machine can be removed, because pods were not scheduled as predicted. The next search takes them where they
+ * are now.
+ */
+export function endStalledReplacement(
+  { machines, memory, now, pools }: ScalingInput,
+  steps: readonly Step[],
+): Partial<ScalingMemory> {
+  const { replacement, replacementFailures = 0 } = memory;
+  if (replacement === undefined || steps.length > 0) return {};
+  const staying = stayingIds(machines);
+  const isRemoving = replacement.replaced.some((id) => !staying.has(id));
+  const added = machines.filter(({ id }) => replacement.added.includes(id));
+  // A machine that is being provisioned becomes ready or is lost.
+  const since = Math.max(replacement.at, ...added.map(({ readySince }) => readySince ?? now));
+  if (isRemoving || now - since < stalledMs(pools)) return {};
+  const failures = replacementFailures + 1;
+  return {
+    replacement: undefined,
+    replacementFailures: failures,
+    ...(failures >= MAX_FAILURES && { replacementAt: now + AFTER_FAILURE_MS }),
+  };
+}
+
+function stayingIds(machines: ScalingInput['machines']): ReadonlySet<MachineId> {
+  return new Set(machines.filter(isStaying).map(({ id }) => id));
+}
+
+function stalledMs(pools: ScalingInput['pools']): number {
+  const settings = pools.map(({ config }) => config.scaleDown);
+  const delays = settings.flatMap((one) => [one.delayAfterAddMs, one.delayAfterDeleteMs]);
+  const unneededMs = Math.max(0, ...settings.map(({ unneededTimeMs }) => unneededTimeMs));
+  return Math.min(MAX_STALLED_MS, unneededMs) + Math.max(0, ...delays);
 }
 
 /** Whether nothing else is in progress, and the last search is long enough ago. */

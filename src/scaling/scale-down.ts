@@ -15,6 +15,7 @@ import {
 import { nameOf } from './describe.ts';
 import { type EvictionContext, findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
 import { findLeavingNodes, isReady, isStaying } from './expected-nodes.ts';
+import { failedRemovalRefusal } from './failed-removals.ts';
 import { isPlaceholder } from './headroom.ts';
 import { HeadroomCheck } from './headroom-check.ts';
 import type { ScalingInput, ScalingMachine, ScalingNode } from './input.ts';
@@ -24,6 +25,7 @@ import type { PoolState } from './pool-offers.ts';
 import { PoolQuotas } from './pool-quotas.ts';
 import {
   annotationRefusal,
+  blockRefusal,
   type Candidate,
   delayRefusal,
   drainReason,
@@ -228,12 +230,12 @@ class ScaleDownDecision {
         candidates.filter((candidate) => {
           const { node, pods, machine } = candidate;
           const block = findEvictionBlock(pods, this.#rulesFor(candidate));
-          if (block !== undefined) {
-            this.#refuse(node.name, {
-              code: 'NodePodBlocks',
-              reason: `node ${node.name} is kept: ${block.reason}`,
-              facts: { pod: podKey(block.pod), block: block.code },
-            });
+          const refused =
+            block === undefined
+              ? failedRemovalRefusal(candidate, this.#input)
+              : blockRefusal(node, block, 'is kept');
+          if (refused !== undefined) {
+            this.#refuse(node.name, refused);
             return false;
           }
           this.#evictable.push(candidate);
@@ -400,12 +402,7 @@ class ScaleDownDecision {
     const full = quotas.refusalOf(candidate);
     if (full !== undefined) return full;
     const block = findEvictionBlock(pods, this.#rulesFor(candidate, budgets));
-    if (block !== undefined)
-      return {
-        code: 'NodePodBlocks',
-        reason: `node ${node.name} is kept, beside the other removals: ${block.reason}`,
-        facts: { pod: podKey(block.pod), block: block.code },
-      };
+    if (block !== undefined) return blockRefusal(node, block, 'is kept, beside the other removals');
     const attempt = tryDrain(node.name);
     return attempt.isPossible ? attempt : this.#nowhereRefusal(node, attempt);
   }

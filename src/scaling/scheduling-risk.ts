@@ -7,8 +7,6 @@ import { type Snapshot, simulateDrains } from '../scheduling/index.ts';
 import { others, type Refused } from './removal-candidate.ts';
 import { comparePods } from './scale-up.ts';
 
-const PREFERENCES = ['free-after', 'balanced', 'free-before'] as const;
-
 interface RiskOptions {
   readonly expendableBelow: number;
   readonly avoid: ReadonlySet<string>;
@@ -31,16 +29,11 @@ export function findWaitingPods(
   options: RiskOptions,
 ): ReadonlyMap<string, readonly Pod[]> {
   const avoid = new Set([...options.avoid, ...nodes]);
-  const waiting = new Map<string, readonly Pod[]>();
-  for (const preference of PREFERENCES) {
-    simulateDrains(cluster, { ...options, avoid, preference }, (tryDrain) => {
-      for (const node of nodes) {
-        const { isPossible, left } = tryDrain(node);
-        if (!isPossible) waiting.set(node, left);
-      }
-    });
-  }
-  return waiting;
+  return simulateDrains(cluster, { ...options, avoid, asScheduled: true }, (tryDrain) => {
+    const attempts = nodes.map((node) => ({ node, ...tryDrain(node) }));
+    const failed = attempts.filter(({ isPossible }) => !isPossible);
+    return new Map(failed.map(({ node, left }) => [node, left]));
+  });
 }
 
 function refusalOf(name: string, left: readonly Pod[]): Refused {

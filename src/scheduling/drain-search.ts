@@ -3,7 +3,7 @@
 // over. If that leaves pods without a node, a search with a limited number of steps tries other combinations:
 // in a small cluster all of them.
 
-import type { DrainTargets, NodePreference, TargetOptions } from './drain-targets.ts';
+import type { DrainTargets, TargetOptions } from './drain-targets.ts';
 import type { Draft } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { MovingPod } from './state/placed-pod.ts';
@@ -50,9 +50,9 @@ export class DrainSearch {
   }
 
   /** Places the pods in this order, each where kube-scheduler would. Some of them may be missing. */
-  placeAsScheduled(pods: readonly MovingPod[], preference: NodePreference): readonly Move[] {
+  placeAsScheduled(pods: readonly MovingPod[]): readonly Move[] {
     return pods.flatMap((moving) => {
-      const nodeInfo = this.#targets.preferred(moving, preference, this.#options);
+      const nodeInfo = this.#targets.preferred(moving, this.#options);
       return nodeInfo === undefined ? [] : [this.#place({ moving, nodeInfo })];
     });
   }

@@ -30,7 +30,7 @@ describe('simulateDrains', () => {
       { name: 'on-b', on: 'b', cpu: '1' },
       { name: 'on-c', on: 'c', cpu: '2' },
     ];
-    const options = { avoid: new Set<string>(), preference: 'free-after' as const };
+    const options = { avoid: new Set<string>(), asScheduled: true };
     const { moves } = simulateDrains(aCluster({ nodes, pods }), options, (tryDrain) =>
       tryDrain('a'),
     );

@@ -7,7 +7,7 @@ import type { Node } from '../model/node.ts';
 import { type Pod, sortForEviction } from '../model/pod.ts';
 import { DrainSearch } from './drain-search.ts';
 import { emptyNode, type PodMove, podsToMove } from './drain-simulation.ts';
-import { DrainTargets, type NodePreference } from './drain-targets.ts';
+import { DrainTargets } from './drain-targets.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { MovingPod } from './state/placed-pod.ts';
@@ -19,8 +19,8 @@ export interface DrainSequenceOptions {
   readonly avoid: ReadonlySet<string>;
   /** How many other combinations are checked when placing pod by pod fails. Absent: the default. */
   readonly maxChecks?: number | undefined;
-  /** Places the pods as kube-scheduler does if it scores nodes like this, instead of searching for places. */
-  readonly preference?: NodePreference | undefined;
+  /** Places the pods where kube-scheduler would, instead of searching for places. */
+  readonly asScheduled?: boolean | undefined;
 }
 
 export interface DrainAttempt {
@@ -94,14 +94,12 @@ class DrainSequence {
       nominated: this.#snapshot.nominated,
       maxChecks: this.#options.maxChecks,
     });
-    const { preference } = this.#options;
     const moves =
-      preference === undefined
-        ? search.place(moving)
-        : search.placeAsScheduled(
+      this.#options.asScheduled === true
+        ? search.placeAsScheduled(
             sortForEviction(moving, allocatable, ({ pendingPod }) => pendingPod.pod),
-            preference,
-          );
+          )
+        : search.place(moving);
     return moves.map(({ moving: one, nodeInfo }) => ({
       pod: one.pendingPod.pod,
       from,

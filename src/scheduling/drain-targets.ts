@@ -3,6 +3,7 @@
 // every change, so that a simulated drain costs as much as the pods that it moves, not as much as the cluster.
 
 import type { Pod } from '../model/pod.ts';
+import { chooseByDefaultScores } from './default-scores.ts';
 import { isPermanentlyRejected, isReversiblyRejected, passesNodeRules } from './filters/all.ts';
 import { hasCapacity } from './filters/node-resources.ts';
 import { runAllFiltersWith } from './filters/nominated.ts';
@@ -21,12 +22,8 @@ export interface TargetOptions {
   readonly nominated: ReadonlyMap<string, readonly Pod[]>;
 }
 
-/**
- * How kube-scheduler may score nodes: by the share of CPU and memory that is free with the pod, as its plugin
- * NodeResourcesFit does by default, also by their balance, or by what is free without the pod. Other plugins and rounding
- * change its choice, so that none of them predicts it alone.
- */
-export type NodePreference = 'free-after' | 'balanced' | 'free-before';
+/** So many nodes with the most free space are scored. In a large cluster kube-scheduler looks at a part, too. */
+const MAX_SCORED = 100;
 
 export class DrainTargets {
   static readonly #known = new WeakMap<ClusterState, DrainTargets>();
@@ -90,6 +87,7 @@ export class DrainTargets {
       cpuMilli,
       memoryBytes,
       placedPod: undefined,
+      spreadScores: undefined,
     };
   }
 
@@ -120,22 +118,19 @@ export class DrainTargets {
       ?.nodeInfo;
   }
 
-  /** The accepting node that kube-scheduler prefers, if it scores nodes like this. */
-  preferred(
-    moving: MovingPod,
-    preference: NodePreference,
-    options: TargetOptions,
-  ): NodeInfo | undefined {
+  /** The accepting node that kube-scheduler prefers with its default profile. */
+  preferred(moving: MovingPod, options: TargetOptions): NodeInfo | undefined {
     this.#update();
-    let best: NodeInfo | undefined;
-    let most = Number.NEGATIVE_INFINITY;
-    for (const { nodeInfo } of this.#bins.all()) {
-      const score = scoreOf(moving, nodeInfo, preference);
-      if (score <= most || !this.accepts(moving, nodeInfo, options)) continue;
-      best = nodeInfo;
-      most = score;
+    return chooseByDefaultScores(moving, this.#emptiest(moving, options), this.#cluster);
+  }
+
+  #emptiest(moving: MovingPod, options: TargetOptions): readonly NodeInfo[] {
+    const found: NodeInfo[] = [];
+    for (const { nodeInfo } of this.#bins.allFromEmptiest()) {
+      if (found.length >= MAX_SCORED) break;
+      if (this.accepts(moving, nodeInfo, options)) found.push(nodeInfo);
     }
-    return best;
+    return found;
   }
 
   /** Up to `limit` nodes that do not permanently reject the pod. Placing other pods makes them fewer. */
@@ -190,20 +185,6 @@ export class DrainTargets {
       this.#bins.drop(bin);
     }
   }
-}
-
-function scoreOf(
-  { cpuMilli, memoryBytes }: MovingPod,
-  nodeInfo: NodeInfo,
-  preference: NodePreference,
-): number {
-  const { allocatable } = nodeInfo;
-  const share = (resource: number, request: number): number =>
-    (nodeInfo.free(resource) - request) / Math.max(1, allocatable[resource] ?? 0);
-  if (preference === 'free-before') return share(CPU, 0) + share(MEMORY, 0);
-  const cpu = share(CPU, cpuMilli);
-  const memory = share(MEMORY, memoryBytes);
-  return cpu + memory - (preference === 'balanced' ? Math.abs(cpu - memory) : 0);
 }
 
 /** Weighs all CPU of the cluster as much as all its memory. */

@@ -37,6 +37,8 @@ export interface ModelOptions {
   /** Nodes that are not ours. */
   readonly nodes?: readonly Node[];
   readonly provisionMs?: number;
+  /** Where a pod is scheduled that fits on these nodes. Absent: to the one with the most free CPU and memory. */
+  readonly choose?: (pod: Pod, fits: readonly Node[], snapshot: Snapshot) => Node | undefined;
 }
 
 export class ModelCluster {
@@ -113,7 +115,7 @@ export class ModelCluster {
     });
   }
 
-  /** Binds pods as kube-scheduler does by default: to the node with the most free CPU and memory. */
+  /** Binds pods in the order of their creation. */
   schedule(): void {
     const state = `${this.#machines.map(({ id, phase }) => id + phase).join()} ${this.#pods.length} ${this.pending.map(({ uid }) => uid).join()}`;
     if (state === this.#scheduled || this.pending.length === 0) return;
@@ -121,16 +123,12 @@ export class ModelCluster {
     const nodes = [...(this.#options.nodes ?? []), ...this.#nodes().values()];
     let snapshot = Snapshot.of({ nodes, pods: this.#pods });
     for (const pod of this.pending) {
-      const fits = nodes
-        .filter(({ name }) => checkFit(snapshot, pod, name).fits)
-        .map((node) => ({ node, used: usedShare(node, snapshot) }))
-        .toSorted((a, b) => a.used - b.used || (a.node.name < b.node.name ? -1 : 1));
-      const [best] = fits;
+      const fits = nodes.filter(({ name }) => checkFit(snapshot, pod, name).fits);
+      const { choose = emptiestOf } = this.#options;
+      const best = choose(pod, fits, snapshot);
       if (best === undefined) continue;
-      snapshot = withPod(snapshot, pod, best.node.name);
-      this.#pods = this.#pods.map((one) =>
-        one === pod ? { ...pod, nodeName: best.node.name } : one,
-      );
+      snapshot = withPod(snapshot, pod, best.name);
+      this.#pods = this.#pods.map((one) => (one === pod ? { ...pod, nodeName: best.name } : one));
     }
   }
 
@@ -205,15 +203,18 @@ export class ModelCluster {
     this.#checkLimits(pool);
   }
 
-  /** The named host, or any that has capacity, as the fleet finds it. */
+  /** The named host, or the one with the fewest machines that has capacity, as the fleet finds it. */
   #placeFor(
     pool: string,
     size: ScalingMachine['size'],
     named: { readonly region: string | undefined; readonly host: string } | undefined,
   ): ModelMachine['host'] {
     const overhead = this.#pool(pool).config.memoryOverheadBytes;
+    const countOn = ({ name }: ScalingHost): number =>
+      this.#machines.filter(({ host }) => host.name === name).length;
     const found = this.#options.hosts
       .filter((host) => named === undefined || host.name === named.host)
+      .toSorted((one, other) => countOn(one) - countOn(other))
       .map((host) => this.#left(host))
       .find((host) => {
         const capacity = host.pools[pool];
@@ -331,6 +332,13 @@ function newMachine({
     isDraining: false,
     placement: { region: host.region, host: host.name, name: `${pool}-${id.slice(-4)}` },
   };
+}
+
+function emptiestOf(_: Pod, fits: readonly Node[], snapshot: Snapshot): Node | undefined {
+  const [best] = fits
+    .map((node) => ({ node, used: usedShare(node, snapshot) }))
+    .toSorted((a, b) => a.used - b.used || (a.node.name < b.node.name ? -1 : 1));
+  return best?.node;
 }
 
 function usedShare(node: Node, snapshot: Snapshot): number {

@@ -83,6 +83,10 @@ export class Bins {
     for (const { bins } of this.#buckets) yield* bins;
   }
 
+  *allFromEmptiest(): Generator<Bin> {
+    for (const { bins } of this.#buckets.toReversed()) yield* bins;
+  }
+
   put(bin: Bin, { cpuMilli, memoryBytes }: BinDemand): void {
     bin.cpuMilli = cpuMilli;
     bin.memoryBytes = memoryBytes;

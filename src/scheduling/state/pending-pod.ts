@@ -78,7 +78,7 @@ export function newPendingPod(pod: Pod, cluster: ClusterState): PendingPod {
     }),
     spreadChecks: pod.spread.map((constraint) => ({
       constraint,
-      counter: spreadCounter(pod, constraint, cluster),
+      counter: spreadCounter(pod, { constraint, keys: spreadKeys(pod) }, cluster),
       self: matchesSelector(constraint.selector, pod.labels) ? 1 : 0,
     })),
     affinityCounters: pod.affinity.map((term) =>
@@ -99,15 +99,23 @@ function isSelectedByAll(
   return terms.every((term) => termSelectsExisting(term, pod, cluster.namespaces));
 }
 
-function spreadCounter(
+// As in the scheduler, a node without the key of any of the pod's constraints is not eligible for all of them.
+function spreadKeys({ spread }: Pod): readonly string[] {
+  return [...new Set(spread.map(({ topologyKey }) => topologyKey))].sort();
+}
+
+interface CountedConstraint {
+  readonly constraint: SpreadConstraint;
+  /** Labels that a node must have to be counted. */
+  readonly keys: readonly string[];
+}
+
+export function spreadCounter(
   pod: Pod,
-  constraint: SpreadConstraint,
+  { constraint, keys }: CountedConstraint,
   cluster: ClusterState,
 ): SpreadCounter {
   const { selector, topologyKey, honorsAffinity, honorsTaints } = constraint;
-  // As in the scheduler, a node without the key of any of the pod's constraints is not eligible for all of
-  // them.
-  const keys = [...new Set(pod.spread.map((one) => one.topologyKey))].sort();
   return cluster.spreadCounter({
     namespace: pod.namespace,
     selector,

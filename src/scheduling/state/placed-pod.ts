@@ -34,6 +34,16 @@ export interface MovingPod {
   readonly memoryBytes: number;
   /** The pod as placed on its new node, if it has no volumes. */
   placedPod: PlacedPod | undefined;
+  /** Once they were needed. */
+  spreadScores: readonly SpreadScore[] | undefined;
+}
+
+/** A spread constraint that the scheduler prefers to keep. */
+export interface SpreadScore {
+  readonly counter: SpreadCounter;
+  readonly maxSkew: number;
+  /** Whether a node without the label gets no score at all. */
+  readonly isNeeded: boolean;
 }
 
 export interface SpreadCheck {

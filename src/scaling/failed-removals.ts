@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// A removal has failed when pods that it moved need a new machine or find none: kube-scheduler has not placed them as predicted. The
+// next one may fail in the same way, and so on, without an end. So the machines with pods of these workloads are kept for some
+// time, which does not depend on a prediction.
+
+import { formatAge } from '../model/format-text.ts';
+import { type Pod, podKey } from '../model/pod.ts';
+import { isLeftOnNode } from './eviction-rules.ts';
+import { isStaying } from './expected-nodes.ts';
+import { isPlaceholder } from './headroom.ts';
+import type { ScalingInput } from './input.ts';
+import type { FailedRemovals, RecentRemoval, ScalingMemory } from './memory.ts';
+import type { DrainStep } from './plan.ts';
+import type { Candidate, Refused } from './removal-candidate.ts';
+import { podsOfMachine, type ScaleUp } from './scale-up.ts';
+
+/** How long the pods may wait for the scheduler, and the removal for its begin. */
+const OBSERVED_MS = 2 * 60_000;
+/** So many may fail before the next one waits for long. */
+const MAX_FAILURES = 3;
+const MAX_WAIT_MS = 6 * 60 * 60_000;
+
+/** What the next decision must know of removals that were decided before, and of those of this decision. */
+export function followRemovals(
+  input: ScalingInput,
+  { up, steps }: { readonly up: ScaleUp; readonly steps: readonly DrainStep[] },
+): Pick<ScalingMemory, 'removals' | 'failedRemovals'> {
+  const { memory, now } = input;
+  const waiting = new Set(waitingPods(up).map(workloadOf));
+  const failed = new Map(
+    // After a long time without a failure, the next one is the first one again.
+    Object.entries(memory.failedRemovals ?? {}).filter(
+      ([, { until }]) => now < until + MAX_WAIT_MS,
+    ),
+  );
+  const failing = new Set<string>();
+  const recent = (memory.removals ?? []).flatMap((removal) => {
+    const workloads = Object.keys(removal.workloads);
+    const suspects = workloads.filter((workload) => waiting.has(workload));
+    // A workload that has grown needs a new machine for that reason.
+    const pods = countPods(input, suspects);
+    if (suspects.every((one) => (pods[one] ?? 0) > (removal.workloads[one] ?? 0)))
+      return stillObserved(removal, input);
+    // Each of its pods may have taken the place of the one that waits.
+    for (const workload of workloads) failing.add(workload);
+    return [];
+  });
+  for (const workload of failing) failed.set(workload, failedAgain(failed.get(workload), input));
+  return {
+    removals: [...recent, ...steps.flatMap((step) => newRemoval(step, input))],
+    failedRemovals: Object.fromEntries(failed),
+  };
+}
+
+/** Why a machine is kept whose pods belong to a workload of which a removal has failed. */
+export function failedRemovalRefusal(
+  { node, pods }: Candidate,
+  { memory: { failedRemovals = {} }, now }: ScalingInput,
+): Refused | undefined {
+  const blocking = pods
+    .filter((pod) => !isLeftOnNode(pod))
+    .map((pod) => ({ pod, failed: failedRemovals[workloadOf(pod)] }))
+    .find(({ failed }) => failed !== undefined && failed.until > now);
+  if (blocking?.failed === undefined) return undefined;
+  const { pod, failed } = blocking;
+  return {
+    code: 'NodePodsWaitedBefore',
+    reason: `node ${node.name} is kept for ${formatAge(failed.until - now)}: when a machine with pods like ${podKey(pod)} was removed, pods had to wait for a new machine`,
+    facts: { pod: podKey(pod), removals: failed.count, remainingMs: failed.until - now },
+    until: failed.until,
+  };
+}
+
+function waitingPods({ machines, unplaced }: ScaleUp): readonly Pod[] {
+  return [...machines.flatMap(podsOfMachine), ...unplaced.map(({ pod }) => pod)].filter(
+    (pod) => !isPlaceholder(pod),
+  );
+}
+
+/** Until the machine is gone and all pods of the workloads run again. */
+function stillObserved(
+  removal: RecentRemoval,
+  { machines, pending, now }: ScalingInput,
+): readonly RecentRemoval[] {
+  const machine = machines.find(({ id }) => id === removal.machine);
+  if (machine !== undefined && !isStaying(machine))
+    return [{ ...removal, until: now + OBSERVED_MS }];
+  const isOver =
+    machine === undefined && !pending.some((pod) => workloadOf(pod) in removal.workloads);
+  return isOver || removal.until <= now ? [] : [removal];
+}
+
+function failedAgain(
+  failed: FailedRemovals | undefined,
+  { pools, now }: ScalingInput,
+): FailedRemovals {
+  const count = (failed?.count ?? 0) + 1;
+  const unneededMs = Math.max(0, ...pools.map(({ config }) => config.scaleDown.unneededTimeMs));
+  const waitMs = count < MAX_FAILURES ? Math.min(unneededMs, MAX_WAIT_MS) : MAX_WAIT_MS;
+  return { count, until: now + waitMs };
+}
+
+function newRemoval({ machine, node }: DrainStep, input: ScalingInput): readonly RecentRemoval[] {
+  const pendingBefore = new Set(input.pending.map(workloadOf));
+  const moving = input.snapshot.podsOn(node).filter((pod) => !isLeftOnNode(pod));
+  const workloads = moving.map(workloadOf).filter((one) => !pendingBefore.has(one));
+  if (workloads.length === 0) return [];
+  return [{ machine, workloads: countPods(input, workloads), until: input.now + OBSERVED_MS }];
+}
+
+/** Without those that are being deleted. */
+function countPods(
+  { snapshot, pending }: ScalingInput,
+  workloads: readonly string[],
+): Readonly<Record<string, number>> {
+  const counts = new Map(workloads.map((workload) => [workload, 0]));
+  if (counts.size === 0) return {};
+  for (const pods of [pending, ...snapshot.nodes.map(({ name }) => snapshot.podsOn(name))]) {
+    for (const pod of pods) {
+      const workload = workloadOf(pod);
+      const count = counts.get(workload);
+      if (count !== undefined && !isLeftOnNode(pod)) counts.set(workload, count + 1);
+    }
+  }
+  return Object.fromEntries(counts);
+}
+
+/** Of a pod without a controller, the pod itself, which is created again with another uid. */
+function workloadOf(pod: Pod): string {
+  return pod.controller?.uid ?? podKey(pod);
+}
