@@ -124,7 +124,8 @@ function spreadScores(
   nodes: readonly NodeInfo[],
 ): readonly number[] | undefined {
   if (spread.length === 0) return undefined;
-  const weighted = spread.map((one) => ({ ...one, weight: Math.log(sizeOf(one, nodes) + 2) }));
+  const counted = nodes.filter(({ id }) => hasNeededLabels(spread, id));
+  const weighted = spread.map((one) => ({ ...one, weight: Math.log(sizeOf(one, counted) + 2) }));
   const counts = nodes.map(({ id }) => countFor(weighted, id));
   const known = counts.filter((count) => count !== undefined);
   const most = Math.max(0, ...known);
@@ -151,10 +152,14 @@ function countFor(
 }
 
 /** A constraint that the pod does not state itself also counts the nodes without the label, as one domain. */
-function sizeOf({ counter: { topology }, isNeeded }: SpreadScore, nodes: readonly NodeInfo[]) {
-  const domains = new Set(nodes.map(({ id }) => topology.domainOf(id)));
-  if (isNeeded) domains.delete(NO_DOMAIN);
-  return domains.size;
+function sizeOf({ counter: { topology } }: SpreadScore, nodes: readonly NodeInfo[]): number {
+  return new Set(nodes.map(({ id }) => topology.domainOf(id))).size;
+}
+
+function hasNeededLabels(spread: readonly SpreadScore[], nodeId: number): boolean {
+  return spread.every(
+    ({ counter: { topology }, isNeeded }) => !isNeeded || topology.domainOf(nodeId) !== NO_DOMAIN,
+  );
 }
 
 /** Looked up once per pod. */

@@ -20,7 +20,6 @@ const TEST_MS = 3 * LIMIT_MS;
 const HOSTNAME = 'kubernetes.io/hostname';
 const ZONE = 'topology.kubernetes.io/zone';
 const ON_SMALL = { nodeSelector: { tier: 'small' } };
-const ON_LARGE = { nodeSelector: { tier: 'large' } };
 const ON_DEDICATED = {
   nodeSelector: { 'autoscaler.proxmox/group': DEDICATED },
   tolerations: [{ key: 'dedicated', operator: 'Exists' }],
@@ -90,14 +89,12 @@ it(
 it(
   'runs 200 pods of different sizes on machines of three pools',
   async () => {
-    // Each pod may use one pool. Those that may use several can be scattered by kube-scheduler so that more nodes stay than
-    // are needed: ADR 0033.
     await env.deploy(
       { name: 'web', replicas: 60, requests: { cpu: '100m', memory: '128Mi' }, pod: ON_SMALL },
-      { name: 'api', replicas: 40, requests: { cpu: '250m', memory: '256Mi' }, pod: ON_SMALL },
-      { name: 'cache', replicas: 24, requests: { cpu: '200m', memory: '2Gi' }, pod: ON_LARGE },
-      { name: 'batch', replicas: 30, requests: { cpu: '500m', memory: '200Mi' }, pod: ON_LARGE },
-      { name: 'tiny', replicas: 40, requests: { cpu: '20m', memory: '32Mi' }, pod: ON_SMALL },
+      { name: 'api', replicas: 40, requests: { cpu: '250m', memory: '256Mi' } },
+      { name: 'cache', replicas: 24, requests: { cpu: '200m', memory: '2Gi' } },
+      { name: 'batch', replicas: 30, requests: { cpu: '500m', memory: '200Mi' } },
+      { name: 'tiny', replicas: 40, requests: { cpu: '20m', memory: '32Mi' } },
       { name: 'gpu', replicas: 6, requests: { cpu: '900m', memory: '1Gi' }, pod: ON_DEDICATED },
     );
     await waitUntil('all pods exist', async () => (await env.pods()).length === 200, LIMIT_MS);

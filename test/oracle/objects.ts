@@ -42,7 +42,13 @@ export interface PodAffinity {
 }
 
 export interface Affinity {
-  nodeAffinity?: { requiredDuringSchedulingIgnoredDuringExecution?: NodeSelector };
+  nodeAffinity?: {
+    requiredDuringSchedulingIgnoredDuringExecution?: NodeSelector;
+    preferredDuringSchedulingIgnoredDuringExecution?: {
+      weight: number;
+      preference: NodeSelectorTerm;
+    }[];
+  };
   podAffinity?: PodAffinity;
   podAntiAffinity?: PodAffinity;
 }
@@ -123,6 +129,19 @@ export interface PodStatus {
   resources?: { requests?: Quantities };
 }
 
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean;
+}
+
+export interface ReplicaSet {
+  metadata: { name: string; namespace: string; uid: string };
+  spec: { selector: LabelSelector };
+}
+
 export interface Pod {
   metadata: {
     name: string;
@@ -130,6 +149,7 @@ export interface Pod {
     uid: string;
     labels?: Labels;
     deletionTimestamp?: string;
+    ownerReferences?: OwnerReference[];
   };
   spec: PodSpec;
   status?: PodStatus;
@@ -176,13 +196,7 @@ export interface Claim {
     uid: string;
     annotations?: Labels;
     deletionTimestamp?: string;
-    ownerReferences?: {
-      apiVersion: string;
-      kind: string;
-      name: string;
-      uid: string;
-      controller?: boolean;
-    }[];
+    ownerReferences?: OwnerReference[];
   };
   spec: {
     accessModes: string[];

@@ -10,6 +10,7 @@ export interface Task {
   readonly seed: number;
   readonly cases: number;
   readonly packings: number;
+  readonly scores: number;
   readonly features: readonly string[];
   /** Whether to store counterexamples as regressions. */
   readonly keep: boolean;

@@ -18,9 +18,11 @@ import { FEATURES } from './features.ts';
 import { OracleProcesses } from './oracle-processes.ts';
 import { runPackings } from './packings.ts';
 import { type Report, replayRegressions } from './replay-regressions.ts';
+import { runScores } from './scores.ts';
 
 /** One packing needs dozens of checks, so fewer packings than cases are needed. */
 const CASES_PER_PACKING = 20;
+const CASES_PER_SCORE = 4;
 
 const root = join(import.meta.dirname, '..', '..');
 const program = join(root, '.cache', 'oracle', 'scheduler');
@@ -75,12 +77,18 @@ async function main(): Promise<void> {
   buildGoProgram({ source: join(import.meta.dirname, 'scheduler'), program, log });
   await using oracle = new OracleProcesses(program);
   log(`${cases} cases with seed ${seed} (repeat: --seed ${seed} --cases ${cases})`);
-  const task = { oracle, seed, cases, packings, features, keep: options.keep, log };
+  const scores = Math.ceil(cases / CASES_PER_SCORE);
+  const task = { oracle, seed, cases, packings, scores, features, keep: options.keep, log };
   if (options.examples) {
     await writeExamples(task);
     return;
   }
-  const reports = [await replayRegressions(task), await runCases(task), await runPackings(task)];
+  const reports = [
+    await replayRegressions(task),
+    await runCases(task),
+    await runPackings(task),
+    await runScores(task),
+  ];
   const { passed, failed } = sumReports(reports);
   mkdirSync(join(root, '.test-results'), { recursive: true });
   writeFileSync(

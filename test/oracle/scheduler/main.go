@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The scheduler program runs kube-scheduler's own filter plugins on pods and nodes.
+// The scheduler program runs kube-scheduler's own filter and score plugins on pods and nodes.
 // One JSON request per line on stdin, one JSON response per line on stdout, in the same order.
 package main
 
@@ -12,17 +12,20 @@ import (
 	"os"
 	"runtime/debug"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// request is either a check of pending pods on every node ("filter") or a series of placements ("place").
+// request is a check of pending pods on every node ("filter"), their scores there ("score"), or a series of placements ("place").
 type request struct {
 	Kind       string      `json:"kind"`
 	Cluster    cluster     `json:"cluster"`
 	Pending    []*v1.Pod   `json:"pending"`
 	Placements []placement `json:"placements"`
+	// ReplicaSets are the controllers of pending pods whose scores are requested.
+	ReplicaSets []*appsv1.ReplicaSet `json:"replicaSets"`
 	// Arriving nodes join the cluster when a pod is placed on them for the first time.
 	Arriving []*v1.Node `json:"arriving"`
 	// FeatureGates that differ from the release's defaults.
@@ -39,10 +42,11 @@ type placement struct {
 }
 
 // response contains the rejecting plugins by pending pod and node, in the order of the request; for placements, one
-// list of plugins per step. Errors lists statuses that are errors, not rejections.
+// list of plugins per step; the scores by pending pod and node, -1 where the pod does not fit. Errors lists statuses that are errors, not rejections.
 type response struct {
 	Rejections [][][]string `json:"rejections,omitempty"`
 	Steps      [][]string   `json:"steps,omitempty"`
+	Scores     [][]int64    `json:"scores,omitempty"`
 	Errors     []string     `json:"errors,omitempty"`
 	Error      string       `json:"error,omitempty"`
 }
@@ -73,10 +77,13 @@ func respond(all runners, line []byte) (res response) {
 		return response{Error: err.Error()}
 	}
 	switch req.Kind {
-	case "filter":
+	case "filter", "score":
 		runner, err := all.of(req.FeatureGates)
 		if err != nil {
 			return response{Error: err.Error()}
+		}
+		if req.Kind == "score" {
+			return runner.scoreNodes(req)
 		}
 		return runner.everyNode(req.Cluster, req.Pending)
 	case "place":
