@@ -27,14 +27,20 @@ export function restoreMemory(pools: PoolRecords, now: number): ScalingMemory {
     replacement: known
       .flatMap(({ replacement }) => replacement ?? [])
       .toSorted((left, right) => right.at - left.at)[0],
+    failedRemovals: merge(known.map(({ failedRemovals = {} }) => failedRemovals)),
   };
 }
 
+interface DurableMemoryOptions {
+  readonly fleet: Pick<Fleet, 'view' | 'rememberScaling'>;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
 export class DurableMemory {
-  readonly #fleet: Pick<Fleet, 'view' | 'rememberScaling'>;
+  readonly #fleet: DurableMemoryOptions['fleet'];
   readonly #clock: Pick<Clock, 'now'>;
 
-  constructor({ fleet, clock }: { readonly fleet: Fleet; readonly clock: Clock }) {
+  constructor({ fleet, clock }: DurableMemoryOptions) {
     this.#fleet = fleet;
     this.#clock = clock;
   }
@@ -56,6 +62,7 @@ export class DurableMemory {
         trials: pick(memory.trials ?? {}, ids),
         streak: memory.streaks?.[pool] ?? [],
         ...replacementOf(memory, ids),
+        ...failedRemovalsOf(memory),
       };
       const stored = this.#fleet.view.pools.get(pool)?.scaling;
       if (isWriteNeeded(stored, scaling)) await this.#fleet.rememberScaling(pool, scaling);
@@ -71,6 +78,13 @@ function replacementOf(
   if (replacement === undefined) return {};
   const involved = new Set([...replacement.replaced, ...replacement.added]);
   return machines.some((id) => involved.has(id)) ? { replacement } : {};
+}
+
+/** Stored with every pool: a workload may have pods on machines of any. */
+function failedRemovalsOf({
+  failedRemovals = {},
+}: ScalingMemory): Pick<PoolScaling, 'failedRemovals'> {
+  return Object.keys(failedRemovals).length === 0 ? {} : { failedRemovals };
 }
 
 function merge<T>(records: readonly Readonly<Record<string, T>>[]): Readonly<Record<string, T>> {
@@ -89,10 +103,22 @@ type Content = Omit<PoolScaling, 'at'>;
 
 const NOTHING: Content & { readonly at?: number } = { unneededSince: {}, trials: {}, streak: [] };
 
-function sorted({ unneededSince, trials, streak, replacement }: Content): readonly unknown[] {
+function sorted({
+  unneededSince,
+  trials,
+  streak,
+  replacement,
+  failedRemovals = {},
+}: Content): readonly unknown[] {
   const entries = (values: object) =>
     Object.entries(values).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return [entries(unneededSince), entries(trials), streak, replacement ?? null];
+  return [
+    entries(unneededSince),
+    entries(trials),
+    streak,
+    replacement ?? null,
+    entries(failedRemovals),
+  ];
 }
 
 function pick<T>(values: Readonly<Record<string, T>>, ids: readonly string[]): Record<string, T> {

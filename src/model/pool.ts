@@ -47,6 +47,13 @@ export interface ReplacementInProgress {
   readonly added: readonly MachineId[];
 }
 
+/** Removals after which pods of a workload needed a new machine, one after the other. */
+export interface FailedRemovals {
+  readonly count: number;
+  /** Until when machines with pods of the workload are kept. Wall clock. */
+  readonly until: number;
+}
+
 /** What the autoscaler remembers of the machines of the pool, by machine id. */
 export interface PoolScaling {
   /** Wall clock of a decision that confirmed it. */
@@ -58,6 +65,8 @@ export interface PoolScaling {
   readonly streak: readonly string[];
   /** Of this pool's machines and of others. */
   readonly replacement?: ReplacementInProgress;
+  /** By workload, of all pools. Absent: none. */
+  readonly failedRemovals?: Readonly<Record<string, FailedRemovals>>;
 }
 
 export interface PoolState {

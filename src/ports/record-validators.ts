@@ -31,6 +31,7 @@ import {
 } from '../model/machine.ts';
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
 import type {
+  FailedRemovals,
   LearnedAllocatable,
   LostMachines,
   PoolBackoff,
@@ -243,6 +244,9 @@ const poolState = object<PoolState>({
           replaced: array(machineId),
           added: array(machineId),
         }),
+      ),
+      failedRemovals: optional(
+        dictionary(object<FailedRemovals>({ count: integer, until: number })),
       ),
     }),
   ),

@@ -5,11 +5,12 @@
 
 import { formatAge } from '../model/format-text.ts';
 import { type Pod, podKey } from '../model/pod.ts';
+import type { FailedRemovals } from '../model/pool.ts';
 import { isLeftOnNode } from './eviction-rules.ts';
 import { isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
-import type { FailedRemovals, RecentRemoval, ScalingMemory } from './memory.ts';
+import type { RecentRemoval, ScalingMemory } from './memory.ts';
 import type { DrainStep } from './plan.ts';
 import type { Candidate, Refused } from './removal-candidate.ts';
 import { podsOfMachine, type ScaleUp } from './scale-up.ts';

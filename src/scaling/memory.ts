@@ -3,7 +3,7 @@
 // is correct, but later: the times of unneeded nodes start again.
 
 import type { MachineId } from '../model/machine.ts';
-import type { ReplacementInProgress } from '../model/pool.ts';
+import type { FailedRemovals, ReplacementInProgress } from '../model/pool.ts';
 
 export interface ScalingMemory {
   /** Since when a machine has been unneeded, by machine id. */
@@ -21,7 +21,7 @@ export interface ScalingMemory {
   readonly replacementFailures?: number | undefined;
   /** Removals whose pods may still become pending. Not stored either. */
   readonly removals?: readonly RecentRemoval[] | undefined;
-  /** By workload (the uid of the controller of its pods). Not stored either. */
+  /** By workload: the uid of the controller of its pods. */
   readonly failedRemovals?: Readonly<Record<string, FailedRemovals>> | undefined;
 }
 
@@ -31,12 +31,6 @@ export interface RecentRemoval {
   /** Of the pods to move, without those that had pending pods before: how many pods they had. */
   readonly workloads: Readonly<Record<string, number>>;
   /** Pods that become pending later do not count. */
-  readonly until: number;
-}
-
-export interface FailedRemovals {
-  readonly count: number;
-  /** Until when machines with pods of the workload are kept. */
   readonly until: number;
 }
 

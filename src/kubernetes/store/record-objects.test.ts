@@ -77,6 +77,7 @@ const CASES: readonly (readonly [string, CollectionName, string, RecordParts])[]
           trials: { [ID]: ['u'] },
           streak: ['s'],
           replacement: { at: AT, replaced: [ID], added: [] },
+          failedRemovals: { 'uid-of-a-replica-set': { count: 2, until: AT } },
         },
       }),
     },

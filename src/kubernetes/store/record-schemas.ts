@@ -13,6 +13,7 @@ import {
   type TaskInProgress,
 } from '../../model/machine.ts';
 import type {
+  FailedRemovals,
   LearnedAllocatable,
   LostMachines,
   PoolBackoff,
@@ -291,6 +292,15 @@ export const poolStateStatus = object<Partial<PoolState>>('What must survive a r
           replaced: machineIds('The machines that are still to be removed.'),
           added: machineIds('The new machines.'),
         }),
+      ),
+      failedRemovals: optional(
+        map(
+          'Removals after which pods needed a new machine, by the uid of their controller.',
+          object<FailedRemovals>('Removals one after the other.', {
+            count: integer('How many.'),
+            until: time('Until when machines with such pods are kept.'),
+          }),
+        ),
       ),
     }),
   ),

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it, onTestFinished } from 'vitest';
+import type { PoolScaling } from '../model/pool.ts';
+import { EMPTY_MEMORY } from '../scaling/index.ts';
+import { DurableMemory } from './durable-memory.ts';
+import { TestSite } from './testing/test-site.ts';
+
+it('keeps failed removals over a restart, and writes them only when they change', async () => {
+  const site = new TestSite();
+  onTestFinished(() => site.stop());
+  const { fleet } = site.start();
+  await site.advance(5);
+  const written: PoolScaling[] = [];
+  const memory = new DurableMemory({
+    clock: site.clock,
+    fleet: {
+      view: fleet.view,
+      rememberScaling: async (pool, scaling) => {
+        written.push(scaling);
+        await fleet.rememberScaling(pool, scaling);
+      },
+    },
+  });
+  const failedRemovals = { 'replica-set': { count: 2, until: site.clock.now() + 60_000 } };
+  await memory.save({ ...EMPTY_MEMORY, failedRemovals }, ['workers']);
+  await memory.save({ ...EMPTY_MEMORY, failedRemovals }, ['workers']);
+  expect(written).toHaveLength(1);
+  expect(memory.restore()).toMatchObject({ failedRemovals });
+  await memory.save({ ...EMPTY_MEMORY, failedRemovals: {} }, ['workers']);
+  expect(memory.restore().failedRemovals).toEqual({});
+});
