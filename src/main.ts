@@ -124,7 +124,8 @@ function createContext(): CliContext {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isTerminal: { out: process.stdout.isTTY, err: process.stderr.isTTY },
-    columns: process.stdout.columns,
+    // A pseudo-terminal without a size says 0.
+    columns: process.stdout.columns || undefined,
     environment: process.env,
     homeFolder: homedir(),
     workingFolder: process.cwd(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it, vi } from 'vitest';
-import { NoCapacity } from '../ports/errors.ts';
+import { NoCapacity, NotFound } from '../ports/errors.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import { createDashboardApp, type DashboardSources } from './dashboard-app.ts';
 import { type DashboardState, dashboardState } from './dashboard-contract.ts';
@@ -86,7 +86,9 @@ describe('the dashboard', () => {
     ['attacker.example', 403],
     ['', 403],
   ])('answers requests for the host "%s" with %d', async (host, status) => {
-    expect((await anApp().request('/api/v1/state', { headers: { host } })).status).toBe(status);
+    const answer = await anApp().request('/api/v1/state', { headers: { host } });
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
   });
 
   it('refuses requests that pages of other sites send', async () => {
@@ -143,16 +145,20 @@ describe('actions of the dashboard', () => {
     expect(requested).toEqual(['scale workers 3', 'pause workers 60', 'drain m-1', 'delete m-1']);
   });
 
-  it('report why a request was refused', async () => {
+  it('answer with the status of the class of the error, and why a request was refused', async () => {
     const { actions } = { actions: {} as DashboardSources['actions'] };
     const { post } = anApp({
       actions: {
         ...actions,
         scalePool: () => Promise.reject(new NoCapacity('POOL_AT_MAXIMUM', 'at most 5')),
+        resumePool: () => Promise.reject(new NotFound('POOL_NOT_FOUND', 'no pool x')),
       },
     });
     const answer = await post('/api/v1/pools/workers/scale', 'correct', { to: 9 });
-    expect([answer.status, await answer.json()]).toMatchObject([409, { error: 'at most 5' }]);
+    expect([answer.status, await answer.json()]).toMatchObject([503, { error: 'at most 5' }]);
+    const unknown = await post('/api/v1/pools/x/resume', 'correct');
+    expect(unknown.status).toBe(404);
+    expect(unknown.headers.get('x-content-type-options')).toBe('nosniff');
   });
 });
 

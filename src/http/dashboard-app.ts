@@ -88,7 +88,8 @@ export function createDashboardApp(sources: DashboardSources): Hono {
   app.onError((error, context) => {
     // Other messages may contain confidential data.
     if (!(error instanceof PvescalerError)) return context.json({ error: 'internal error' }, 500);
-    return context.json({ error: error.message, code: error.code, hint: error.hint }, 409);
+    const { message, code, hint, externalCodes } = error;
+    return Response.json({ error: message, code, hint }, { status: externalCodes.httpStatus });
   });
   return app;
 }

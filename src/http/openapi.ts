@@ -95,7 +95,8 @@ function describe({ summary, body }: Action): object {
       400: refused('the request is invalid'),
       401: refused('the token is wrong'),
       403: refused('actions are disabled, or the request comes from another site'),
-      409: refused('the request was refused'),
+      404: refused('there is no such pool or machine'),
+      default: refused('the request was refused; the status is that of the class of its code'),
     },
   };
 }

@@ -5,7 +5,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { HonoRequest, MiddlewareHandler } from 'hono';
 
-const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+const SECURITY_HEADERS: Record<string, string> = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
@@ -24,11 +24,15 @@ export function guardRequests(hostNames: readonly string[]): MiddlewareHandler {
     const origin = context.req.header('origin');
     if (!isKnown) {
       const error = `the host name ${name} is not allowed; add it to http.dashboardHosts`;
-      return context.json({ error }, 403);
+      return context.json({ error }, 403, SECURITY_HEADERS);
     }
     const isFromElsewhere = context.req.header('sec-fetch-site') === 'cross-site';
     if (!isSameOrigin(host, names, origin) || (isFromElsewhere && !isOpened(context.req))) {
-      return context.json({ error: 'requests from other sites are refused' }, 403);
+      return context.json(
+        { error: 'requests from other sites are refused' },
+        403,
+        SECURITY_HEADERS,
+      );
     }
     await next();
     for (const [header, value] of Object.entries(SECURITY_HEADERS)) context.header(header, value);

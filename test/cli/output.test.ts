@@ -130,11 +130,15 @@ describe('colors', () => {
   });
 });
 
-/** Runs the CLI on a terminal of 80 columns. */
-function onTerminal(args: readonly string[], env: Readonly<Record<string, string>> = {}): string {
+/** Runs the CLI on a terminal; with 0 columns it has no size. */
+function onTerminal(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  columns = 80,
+): string {
   const [program, programArgs] = commandLine(args);
   const command = [program, ...programArgs].map((word) => `'${word}'`).join(' ');
-  const run = spawnSync('script', ['-qec', `stty cols 80; ${command}`, '/dev/null'], {
+  const run = spawnSync('script', ['-qec', `stty cols ${columns}; ${command}`, '/dev/null'], {
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', TERM: 'xterm', ...env },
   });
@@ -152,6 +156,12 @@ describe.skipIf(spawnSync('script', ['--version']).status !== 0)('on a terminal'
     expect(plain.split('\n').filter((line) => line.length > 80)).toEqual([]);
     const piped = pvescaler(['machines', '--all', ...options]).out;
     expect(piped).toContain(LONG_REASON);
+  });
+
+  it('tables have one line per row when the terminal has no size', async () => {
+    const { options } = await aSite();
+    const text = onTerminal(['machines', '--all', '--no-color', '-q', ...options], {}, 0);
+    expect(text).toContain(LONG_REASON);
   });
 
   it('a command that waits shows its progress in one line, and removes it', async () => {
