@@ -135,7 +135,11 @@ async function reportReplacements(
 ): Promise<void> {
   const { machines, pools } = await open.fleet.status();
   const affected = new Set(machines.filter(({ id }) => ids.has(id)).map(({ pool }) => pool));
-  for (const { name, min, ready } of pools) {
+  for (const {
+    name,
+    limits: { min },
+    ready,
+  } of pools) {
     if (!affected.has(name) || ready >= min) continue;
     host.context.err(
       `pool ${name} keeps a minimum of ${min}: ${formatCount(min - ready, 'machine')} will be replaced by pvescaler serve or the next command; to wait for that, run pvescaler pool scale ${name} --to ${min}\n`,

@@ -90,7 +90,7 @@ function render(
     String(pool.ready),
     String(pool.deleting),
     String(pool.failed),
-    `${pool.min}-${pool.max}`,
+    `${pool.limits.min}-${pool.limits.max}`,
     remark(pool, waiting.get(pool.name)),
   ]);
   const head = ['POOL', 'TARGET', 'READY', 'DELETING', 'FAILED', 'LIMITS', 'REMARK'];

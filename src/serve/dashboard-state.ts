@@ -127,8 +127,8 @@ function poolsOf(input: StateInput): DashboardPool[] {
       const problem = problemOf(pool);
       return {
         name: pool.name,
-        min: pool.min,
-        max: pool.max,
+        min: pool.limits.min,
+        max: pool.limits.max,
         target: pool.target,
         ready: pool.ready,
         failed: pool.failed,

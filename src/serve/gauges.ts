@@ -29,7 +29,7 @@ export function setGauges(meters: Meters, input: GaugeInput): void {
   );
   meters.set(
     'pvescaler_pool_limit',
-    pools.flatMap(({ name, min, max }) => [
+    pools.flatMap(({ name, limits: { min, max } }) => [
       { labels: { pool: name, bound: 'min' }, value: min },
       { labels: { pool: name, bound: 'max' }, value: max },
     ]),

@@ -18,8 +18,7 @@ const OBJECT: PoolObject = {
 };
 const POOL: PoolStatus = {
   name: 'web',
-  min: 1,
-  max: 4,
+  limits: { min: 1, max: 4, cpu: 0, memoryBytes: 0 },
   target: 2,
   ready: 1,
   nodeGroups: [],

@@ -39,8 +39,8 @@ export function poolObjectStatus(facts: PoolObjectFacts): PoolObjectStatus {
     observedGeneration: object.generation,
     replicas: machines,
     readyReplicas: pool?.ready ?? 0,
-    minReplicas: pool?.min ?? 0,
-    maxReplicas: pool?.max ?? 0,
+    minReplicas: pool?.limits.min ?? 0,
+    maxReplicas: pool?.limits.max ?? 0,
     selector: `${label}=${object.name}`,
     conditions: [
       condition(facts, 'Ready', judgeReady(facts)),
@@ -112,9 +112,9 @@ function judgeCapacity({ pool, isFixed, unplaced }: PoolObjectFacts): Judgement 
     return { status: 'True', reason: 'NoHostCapacity', message: unplaced.message };
   if (isFixed)
     return { status: 'False', reason: 'FixedSize', message: 'No autoscaler manages the pool' };
-  if (pool.target < pool.max)
+  if (pool.target < pool.limits.max)
     return { status: 'False', reason: 'BelowMaximum', message: 'The pool may grow' };
-  const message = `The pool has its maximum of ${formatCount(pool.max, 'machine')}`;
+  const message = `The pool has its maximum of ${formatCount(pool.limits.max, 'machine')}`;
   return { status: 'True', reason: 'AtMaximum', message };
 }
 

@@ -15,8 +15,7 @@ import { isVmMissing } from './member-health.ts';
 
 export interface PoolStatus {
   readonly name: string;
-  readonly min: number;
-  readonly max: number;
+  readonly limits: PoolSettings['limits'];
   /** Machines that exist and are neither being drained nor deleted, plus those requested and not yet created. */
   readonly target: number;
   readonly ready: number;
@@ -98,7 +97,7 @@ export async function readStatus(
     const heldBack = lost?.machines.filter((id) => cache.machines.get(id)?.phase === 'ready') ?? [];
     return {
       name,
-      ...limits,
+      limits,
       target: members.length,
       ready: count('ready') - missing,
       nodeGroups: countGroups(pool, members),
