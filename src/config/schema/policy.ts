@@ -8,7 +8,7 @@ import { labelKey, labelValue } from './name-leaves.ts';
 export const guardsSchema = section({
   maxTotalUnreadyPercentage: key(
     percentage().prefault(45),
-    'Delete no machine of a pool as lost while more than this percentage of its machines seem lost, because their VM or Node is missing …',
+    'Delete no machine of a pool as lost while more than this percentage of its machines seem lost, because their VM or Node is missing. In standalone mode, also remove no machine while more than this percentage of all Nodes are not Ready.',
     {
       replaces: { 'proxmox-autoscaler': 'max_total_unready_percentage' },
       note: 'documented but without effect in proxmox-autoscaler',
@@ -16,7 +16,7 @@ export const guardsSchema = section({
   ),
   okTotalUnreadyCount: key(
     wholeNumber(0, 100_000).prefault(3),
-    '… unless at most this many of them seem lost. `pvescaler pool confirm-lost` deletes them all the same.',
+    'Number of machines or Nodes up to which `maxTotalUnreadyPercentage` does not apply. `pvescaler pool confirm-lost` deletes lost machines all the same.',
     {
       replaces: { 'proxmox-autoscaler': 'ok_total_unready_count' },
       note: 'documented but without effect in proxmox-autoscaler',
