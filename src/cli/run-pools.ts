@@ -103,12 +103,13 @@ function missingRemark(missing: number): readonly string[] {
 }
 
 function remark(pool: PoolStatus, waiting: string | undefined): string {
-  const { name, nodeGroups, missing, lost, backoff, pause } = pool;
+  const { name, limits, target, atLimit, nodeGroups, missing, lost, backoff, pause } = pool;
   const remarks = [
     ...(nodeGroups.length === 0
       ? []
       : [nodeGroups.map((group) => `${group.name} ${group.target}`).join(', ')]),
     ...missingRemark(missing),
+    ...(atLimit === undefined || target >= limits.max ? [] : [atLimit]),
     ...(lost === undefined
       ? []
       : [

@@ -19,6 +19,7 @@ const OBJECT: PoolObject = {
 const POOL: PoolStatus = {
   name: 'web',
   limits: { min: 1, max: 4, cpu: 0, memoryBytes: 0 },
+  atLimit: undefined,
   target: 2,
   ready: 1,
   nodeGroups: [],
@@ -79,6 +80,13 @@ describe('the status of a ProxmoxPool', () => {
       AtCapacity: 'True AtMaximum: The pool has its maximum of 4 machines',
       Paused:
         'True NoHelp: No machine is requested before 2026-03-01T12:01:00Z: 3 machines helped no pod',
+    });
+  });
+
+  it('is at capacity when a limit of vCPUs or memory allows no machine more', () => {
+    const atLimit = 'pool web is limited to 8 vCPUs; 3 machines would have 12';
+    expect(conditionsOf({ pool: { ...POOL, atLimit } })).toMatchObject({
+      AtCapacity: `True AtMaximum: ${atLimit}`,
     });
   });
 

@@ -112,10 +112,13 @@ function judgeCapacity({ pool, isFixed, unplaced }: PoolObjectFacts): Judgement 
     return { status: 'True', reason: 'NoHostCapacity', message: unplaced.message };
   if (isFixed)
     return { status: 'False', reason: 'FixedSize', message: 'No autoscaler manages the pool' };
-  if (pool.target < pool.limits.max)
-    return { status: 'False', reason: 'BelowMaximum', message: 'The pool may grow' };
-  const message = `The pool has its maximum of ${formatCount(pool.limits.max, 'machine')}`;
-  return { status: 'True', reason: 'AtMaximum', message };
+  if (pool.target >= pool.limits.max) {
+    const message = `The pool has its maximum of ${formatCount(pool.limits.max, 'machine')}`;
+    return { status: 'True', reason: 'AtMaximum', message };
+  }
+  if (pool.atLimit !== undefined)
+    return { status: 'True', reason: 'AtMaximum', message: pool.atLimit };
+  return { status: 'False', reason: 'BelowMaximum', message: 'The pool may grow' };
 }
 
 function judgePause({ pool }: PoolObjectFacts): Judgement {

@@ -385,6 +385,15 @@ describe('request: the cpu and memory limits of a pool', () => {
       code: 'POOL_AT_MAXIMUM',
       message: 'pool workers is limited to 5 vCPUs; 3 machines would have 6',
     });
+    expect((await fleet.status()).pools[0]?.atLimit).toBe(
+      'pool workers is limited to 5 vCPUs; 3 machines would have 6',
+    );
+  });
+
+  it('the status names no limit while one more machine is allowed', async () => {
+    const { fleet } = withLimits({ cpu: 4 });
+    await fleet.request('workers', 1, REASON);
+    expect((await fleet.status()).pools[0]?.atLimit).toBeUndefined();
   });
 
   it('the memory limit counts the size of the request', async () => {

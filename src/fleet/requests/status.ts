@@ -4,7 +4,7 @@ import type { Drain } from '../../model/drain.ts';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { LostMachines, PoolBackoff, PoolPause } from '../../model/pool.ts';
-import { type Member, nodeGroupsOf } from '../../pools/index.ts';
+import { checkLimits, type Member, nodeGroupsOf } from '../../pools/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { readRegionViews } from '../context/region-views.ts';
@@ -16,6 +16,8 @@ import { isVmMissing } from './member-health.ts';
 export interface PoolStatus {
   readonly name: string;
   readonly limits: PoolSettings['limits'];
+  /** Why the limits allow no machine of any size more; undefined while they do. */
+  readonly atLimit: string | undefined;
   /** Machines that exist and are neither being drained nor deleted, plus those requested and not yet created. */
   readonly target: number;
   readonly ready: number;
@@ -55,6 +57,13 @@ export interface StatusOptions {
 const MAX_READ_MS = 10_000;
 
 const NOT_READ = { views: new Map<string, RegionView>(), stale: {} };
+
+/** The default size is the smallest of a range, but only the first of a list. */
+function refusalOfOneMore(pool: PoolSettings, members: readonly Member[]): string | undefined {
+  const sizes = pool.sizes.kind === 'span' ? [pool.size] : pool.sizes.sizes;
+  const refusals = sizes.map((size) => checkLimits(pool, { members, count: 1, size }));
+  return refusals.includes(undefined) ? undefined : refusals[0]?.message;
+}
 
 function countGroups(pool: PoolSettings, members: readonly Member[]): PoolStatus['nodeGroups'] {
   if (pool.nodeGroups.length === 0) return [];
@@ -98,6 +107,7 @@ export async function readStatus(
     return {
       name,
       limits,
+      atLimit: refusalOfOneMore(pool, members),
       target: members.length,
       ready: count('ready') - missing,
       nodeGroups: countGroups(pool, members),
