@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { InvalidRequest } from '../ports/errors.ts';
 import type { CommandHost } from './context.ts';
 import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { parseListenAddress } from './parse-listen-address.ts';
 import { printObjects } from './print-objects.ts';
 
 interface SimOptions extends OutputOptions {
@@ -21,6 +22,7 @@ export function addSimKubernetes(parent: Command, host: CommandHost): void {
     .option(
       '--listen <address>',
       'address as host:port; port 0 takes any free port',
+      parseListenAddress,
       '127.0.0.1:6443',
     )
     .option('--kubeconfig-out <file>', "write an administrator's kubeconfig to this file")

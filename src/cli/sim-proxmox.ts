@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { InvalidConfig, InvalidRequest } from '../ports/errors.ts';
 import type { CliContext, CommandHost, RunningSim } from './context.ts';
 import { type OutputOptions, withOutputOption } from './output-option.ts';
+import { parseListenAddress } from './parse-listen-address.ts';
 import { printObjects } from './print-objects.ts';
 
 interface SimOptions extends OutputOptions {
@@ -32,6 +33,7 @@ export function addSimProxmox(parent: Command, host: CommandHost): void {
     .option(
       '--listen <address>',
       'address as host:port; port 0 takes any free port',
+      parseListenAddress,
       '127.0.0.1:8006',
     )
     .option('--tls', 'serve HTTPS with a new self-signed certificate')
@@ -42,6 +44,7 @@ export function addSimProxmox(parent: Command, host: CommandHost): void {
     .option(
       '--ssh-listen <address>',
       'SSH address of the first host; the others take the next ports',
+      parseListenAddress,
       '127.0.0.1:0',
     )
     .option('--speed <factor>', 'factor by which it is faster than real Proxmox VE', '1')

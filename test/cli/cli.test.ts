@@ -55,6 +55,8 @@ describe('pvescaler', () => {
     [['machines', 'extra'], /^pvescaler machines: too many arguments\. Expected 0/],
     [['config', 'init', '-o', 'yaml'], /^pvescaler config init: .* Here it names a file/],
     [['sim', 'proxmox', '--speed', 'x'], /^pvescaler sim proxmox: --speed takes a number above 0/],
+    [['sim', 'proxmox', '--listen', '8006'], /^pvescaler sim proxmox: .*not host:port/],
+    [['sim', 'kubernetes', '--listen', '::1:70000'], /^pvescaler sim kubernetes: .*not host:port/],
     [['config', 'import', 'x.yaml'], /required option '--from <system>' not specified/],
     [
       ['config', 'import', '--from', 'nomad', 'x.yaml'],
