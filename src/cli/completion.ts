@@ -15,7 +15,8 @@ export function addCompletion(program: Command, { context }: CommandHost): void 
       '\nTo load it, in this shell or in every new one:\n' +
         '  bash   source <(pvescaler completion bash)     # in ~/.bashrc\n' +
         '  zsh    source <(pvescaler completion zsh)      # in ~/.zshrc, after compinit\n' +
-        '  fish   pvescaler completion fish | source      # in ~/.config/fish/config.fish\n',
+        '  fish   pvescaler completion fish | source      # in ~/.config/fish/config.fish\n' +
+        '\nNames come from the config file and the state database.\n',
     )
     .action((shell: (typeof COMPLETION_SHELLS)[number]) => context.out(completionScript(shell)));
   program

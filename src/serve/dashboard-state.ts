@@ -159,6 +159,9 @@ function poolsOf(input: StateInput): DashboardPool[] {
 
 function problemOf({
   name,
+  limits,
+  target,
+  atLimit,
   pause,
   backoff,
   lost,
@@ -171,6 +174,7 @@ function problemOf({
     ...(lost === undefined
       ? []
       : [`${lost.machines.length} seem lost; pvescaler pool confirm-lost ${name} deletes them`]),
+    ...(atLimit === undefined || target >= limits.max ? [] : [atLimit]),
     ...(missing === 0 ? [] : [`${missing} without their VM`]),
     ...Object.entries(unread).map(([region, why]) => `region ${region} is not read: ${why}`),
   ];
