@@ -75,6 +75,42 @@ it('a new driver sees what the driver before has written, although its watches a
   await b.end();
 });
 
+it('a VM that was missing, came back, and is missing again after a crash is waited for anew', async () => {
+  const settings = someSettings();
+  const parts = aTestFleet(settings);
+  const { clock, hypervisor } = parts;
+  const bench = new StoreBench(clock);
+  onTestFinished(() => bench.cleanup());
+  const store = await bench.open();
+  const first = aFleet({ ...parts, store, settings, seed: 1 });
+  const hourMs = 3_600_000;
+  const held = { name: RECONCILE_LEASE, holder: 'test', durationMs: hourMs };
+  let lease = await store.leases.acquire(held);
+  const passes = async (count: number, fleet = first) => {
+    for (let pass = 0; pass < count; pass += 1) {
+      lease = await store.leases.renew(lease, hourMs);
+      await fleet.reconcileOnce(lease);
+      await clock.advance(1_000);
+    }
+  };
+  await first.scaleTo('workers', 1, REASON);
+  await passes(60);
+  const { vms } = hypervisor.state;
+  const [vmId = 0] = existingResources(hypervisor).vms;
+  const vm = vms.get(vmId)!;
+  vms.delete(vmId);
+  await passes(40);
+  await store.flush(lease);
+  vms.set(vmId, vm);
+  await passes(settings.lostAfterMs / 1_000 - 20);
+  // The first driver is killed, and the VM is being moved when the second one begins.
+  const left = await bench.open();
+  const second = aFleet({ ...parts, store: left, settings, seed: 2 });
+  vms.delete(vmId);
+  await passes(3, second);
+  expect(await phasesOf(left)).toEqual(['ready']);
+});
+
 describe('a driver that goes on while its records are restored from a backup', () => {
   const HOUR_MS = 3_600_000;
 

@@ -200,7 +200,8 @@ function isKnownMissing({ state }: ReconcileContext, { id, missingSince }: Machi
 async function clearMissing(reconcile: MachineReconcile): Promise<void> {
   reconcile.context.state.missingSince.delete(reconcile.id);
   if (reconcile.machine.missingSince === undefined) return;
-  await reconcile.update({ missingSince: undefined });
+  // Not deferred: after a crash a VM that is missing for a moment would seem missing since then, and its machine lost.
+  await reconcile.context.records.update(reconcile.id, { missingSince: undefined });
 }
 
 async function maintain(reconcile: MachineReconcile): Promise<ReconcileResult> {
