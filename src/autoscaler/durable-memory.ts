@@ -89,10 +89,11 @@ type Content = Omit<PoolScaling, 'at'>;
 
 const NOTHING: Content & { readonly at?: number } = { unneededSince: {}, trials: {}, streak: [] };
 
+/** An API server returns the keys of an object in another order. */
 function sorted({ unneededSince, trials, streak, replacement }: Content): readonly unknown[] {
   const entries = (values: object) =>
     Object.entries(values).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return [entries(unneededSince), entries(trials), streak, replacement ?? null];
+  return [entries(unneededSince), entries(trials), streak, entries(replacement ?? {})];
 }
 
 function pick<T>(values: Readonly<Record<string, T>>, ids: readonly string[]): Record<string, T> {
