@@ -3,7 +3,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createFleet, DriverRegistry } from '../../src/fleet/index.ts';
 import { aJoiningTestFleet, joiningSettings } from '../../src/fleet/testing/joining-test-fleet.ts';
-import { REGION, someSettings } from '../../src/fleet/testing/settings.ts';
+import { aPool, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
@@ -11,7 +11,7 @@ import {
   REASON,
 } from '../../src/fleet/testing/test-fleet.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
-import { Conflict, NotFound } from '../../src/ports/errors.ts';
+import { Conflict, NotFound, Unreachable } from '../../src/ports/errors.ts';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { MemoryCluster } from '../../src/ports/fakes/memory-cluster.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
@@ -109,6 +109,36 @@ it('a VM that was missing, came back, and is missing again after a crash is wait
   vms.delete(vmId);
   await passes(3, second);
   expect(await phasesOf(left)).toEqual(['ready']);
+});
+
+it('a time that was corrected after a change of the clock is right after a crash', async () => {
+  const settings = someSettings([aPool({ provisionTimeoutMs: 15 * 60_000 })]);
+  const parts = aTestFleet(settings);
+  const { clock, hypervisor } = parts;
+  const bench = new StoreBench(clock);
+  onTestFinished(() => bench.cleanup());
+  const store = await bench.open();
+  const first = aFleet({ ...parts, store, settings, seed: 1 });
+  const hourMs = 3_600_000;
+  const held = { name: RECONCILE_LEASE, holder: 'test', durationMs: hourMs };
+  const passes = async (count: number, fleet = first) => {
+    for (let pass = 0; pass < count; pass += 1) {
+      await fleet.reconcileOnce(await store.leases.acquire(held));
+      await clock.advance(1_000);
+    }
+  };
+  hypervisor.onCall = ({ method }) => {
+    if (method === 'guestIsUp') throw new Unreachable('PVE_UNREACHABLE', 'no route to host');
+  };
+  await first.scaleTo('workers', 1, REASON);
+  await passes(60);
+  expect(await phasesOf(store)).toEqual(['booting']);
+  clock.setWallClock(clock.now() + hourMs);
+  await passes(20);
+  const left = await bench.open();
+  const second = aFleet({ ...parts, store: left, settings, seed: 2 });
+  await passes(5, second);
+  expect(await phasesOf(left)).toEqual(['booting']);
 });
 
 describe('a driver that goes on while its records are restored from a backup', () => {
