@@ -166,8 +166,9 @@ async function recordStopped(
   const since = stoppedSince.get(id) ?? context.clock.monotonic();
   if (stoppedSince.has(id)) return since;
   stoppedSince.set(id, since);
-  // Its next start may get other addresses.
-  if ((machine.guestAddresses ?? []).length > 0) await reconcile.update({ guestAddresses: [] });
+  // Its next start may get other addresses. Not deferred: after a crash the old ones would never be read again.
+  if ((machine.guestAddresses ?? []).length > 0)
+    await context.records.update(id, { guestAddresses: [] });
   const { name, vmId, host } = placement;
   const policy = onStoppedOf(context, machine);
   const what = lock === undefined ? policy : `${policy}, once its lock '${lock}' is removed`;
