@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the autoscaler remembers, in the records of the pools: it survives a restart and a change of the driver, and
 // `pvescaler plan` reads it.
+import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../fleet/index.ts';
 import type { MachineId } from '../model/machine.ts';
 import type { PoolScaling } from '../model/pool.ts';
@@ -94,7 +95,8 @@ function merge<T>(records: readonly Readonly<Record<string, T>>[]): Readonly<Rec
 function isWriteNeeded(stored: PoolScaling | undefined, scaling: PoolScaling): boolean {
   const { at, ...content } = scaling;
   const { at: storedAt = at, ...storedContent } = stored ?? NOTHING;
-  const isSame = JSON.stringify(sorted(content)) === JSON.stringify(sorted(storedContent));
+  // In any order of keys: an API server returns them in another one.
+  const isSame = isDeepStrictEqual(content, storedContent);
   const isConfirmed = at >= storedAt && at - storedAt < CONFIRM_MS;
   return !isSame || (!isConfirmed && Object.keys(content.unneededSince).length > 0);
 }
@@ -102,24 +104,6 @@ function isWriteNeeded(stored: PoolScaling | undefined, scaling: PoolScaling): b
 type Content = Omit<PoolScaling, 'at'>;
 
 const NOTHING: Content & { readonly at?: number } = { unneededSince: {}, trials: {}, streak: [] };
-
-function sorted({
-  unneededSince,
-  trials,
-  streak,
-  replacement,
-  failedRemovals = {},
-}: Content): readonly unknown[] {
-  const entries = (values: object) =>
-    Object.entries(values).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return [
-    entries(unneededSince),
-    entries(trials),
-    streak,
-    replacement ?? null,
-    entries(failedRemovals),
-  ];
-}
 
 function pick<T>(values: Readonly<Record<string, T>>, ids: readonly string[]): Record<string, T> {
   return Object.fromEntries(

@@ -20,6 +20,7 @@ import {
   string,
   type Validator,
 } from '../ports/validator.ts';
+import { upgradeAddresses } from './upgrade-addresses.ts';
 
 const API_VERSION = 'pvescaler.dev/v1alpha1';
 const KIND = 'StateExport';
@@ -51,11 +52,7 @@ export interface StateDocument extends StateContent {
  */
 export const UPGRADES: readonly ((document: Readonly<Record<string, unknown>>) => object)[] = [
   // The record of a machine has its addresses.
-  ({ records }) => ({
-    records: Object.fromEntries(
-      Object.entries(records ?? {}).filter(([name]) => name !== 'addresses'),
-    ),
-  }),
+  ({ records }) => ({ records: upgradeAddresses(records) }),
 ];
 
 /** As written by this version. */

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { addressesInUse } from '../model/held-addresses.ts';
 import type { Lease } from '../model/lease.ts';
 import { MemoryCluster } from '../ports/fakes/memory-cluster.ts';
 import { MemoryStore, SimulatedCrash } from '../ports/fakes/memory-store.ts';
-import { aMachine, aPoolState } from '../ports/fakes/sample-records.ts';
+import { aMachine, aMachineId, aPoolState } from '../ports/fakes/sample-records.ts';
 import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { Store } from '../ports/store.ts';
 import { excludeDriver } from './exclude-driver.ts';
-import { formatStateDocument, parseStateDocument, SCHEMA_VERSION } from './state-document.ts';
+import {
+  canonicalJson,
+  formatStateDocument,
+  parseStateDocument,
+  SCHEMA_VERSION,
+} from './state-document.ts';
 import { countRecords, importState, readJournal, readRecords } from './transfer-state.ts';
 
 const FIRST_VERSION = readFileSync(
@@ -188,6 +195,13 @@ describe('excludeDriver', () => {
 });
 
 describe('parseStateDocument', () => {
+  const exportOfVersion = (schemaVersion: number, content: object) => {
+    const { apiVersion, kind } = JSON.parse(FIRST_VERSION);
+    const unsigned = { apiVersion, kind, schemaVersion, ...content };
+    const digest = createHash('sha256').update(canonicalJson(unsigned)).digest('hex');
+    return JSON.stringify({ ...unsigned, checksum: `sha256:${digest}` });
+  };
+
   const withVersion = (schemaVersion: number) =>
     JSON.stringify({ ...JSON.parse(FIRST_VERSION), schemaVersion });
 
@@ -197,6 +211,33 @@ describe('parseStateDocument', () => {
     records.machines[id].phase = 'flying';
     return formatStateDocument({ identity, records }, Date.parse(exportedAt));
   };
+
+  it('keeps the addresses of VMs that were left alone, also without a record of their machine', () => {
+    const { identity, records, exportedAt } = JSON.parse(FIRST_VERSION);
+    const [over, removed] = [aMachineId(1), aMachineId(9)];
+    const placement = { region: 'lab', host: 'pve1', name: 'w', diskStorage: 'local-lvm' };
+    records.machines = {
+      [over]: aMachine({
+        id: over,
+        phase: 'failed',
+        placement: { ...placement, vmId: 1_250, addresses: ['10.0.0.1/24'] },
+      }),
+    };
+    const address = { region: 'lab', pool: 'workers', leasedAt: 7 };
+    records.addresses = {
+      a: { ...address, address: '10.0.0.1', machine: over, vmId: 1_250 },
+      b: { ...address, address: '10.0.0.2', machine: removed, vmId: 1_251 },
+      c: { ...address, address: '2001:db8::2', machine: removed, vmId: 1_251 },
+      d: { ...address, address: '10.0.0.4', machine: aMachineId(8), vmId: 1_253, releasedAt: 8 },
+    };
+    const text = exportOfVersion(1, { identity, records, exportedAt });
+    const machines = Object.values(parseStateDocument(text, 'a.json').records.machines);
+    expect(machines.map(({ id, phase }) => [id, phase])).toEqual([
+      [over, 'failed'],
+      [removed, 'gone'],
+    ]);
+    expect(addressesInUse(machines)).toEqual(['10.0.0.1/24', '10.0.0.2', '2001:db8::2']);
+  });
 
   it.each([
     ['text', 'no document', 'it is not JSON'],

@@ -7,6 +7,7 @@
 // the store or the clock: it gets facts and the time as values and returns decisions as values. Start reading
 // at `hosts/choose-host.ts`.
 
+export { canonicalAddress } from './addresses/address.ts';
 export {
   type AddressChoice,
   type AddressRequest,

@@ -12,8 +12,9 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { addressesInUse } from '../model/held-addresses.ts';
 import { rejectionCode } from '../ports/contract/store-fixture.contract.ts';
-import { aJournalEntry, aPoolState } from '../ports/fakes/sample-records.ts';
+import { aJournalEntry, aMachine, aMachineId, aPoolState } from '../ports/fakes/sample-records.ts';
 import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import {
   type DatabaseFixture,
@@ -419,6 +420,54 @@ describe('a database of the first schema version', () => {
       );
       expect(left).toEqual([]);
       expect((await stat(`${fixture.path}.before-v${MIGRATIONS.length}`)).isFile()).toBe(true);
+    }),
+  );
+
+  it(
+    'keeps the addresses of VMs that were left alone, also without a record of their machine',
+    withDatabase(async (fixture) => {
+      const [over, removed, live] = [aMachineId(1), aMachineId(2), aMachineId(3)];
+      const placement = { region: 'lab', host: 'pve1', name: 'w', diskStorage: 'local-lvm' };
+      const address = { region: 'lab', pool: 'workers', leasedAt: 7 };
+      const rows = [
+        [
+          'machines',
+          over,
+          aMachine({
+            id: over,
+            phase: 'failed',
+            placement: { ...placement, vmId: 1_250, addresses: ['10.0.0.1/24'] },
+          }),
+        ],
+        ['machines', live, aMachine({ id: live, phase: 'ready' })],
+        ['addresses', 'a', { ...address, address: '10.0.0.1', machine: over, vmId: 1_250 }],
+        ['addresses', 'b', { ...address, address: '10.0.0.2', machine: removed, vmId: 1_251 }],
+        ['addresses', 'c', { ...address, address: '2001:db8::2', machine: removed, vmId: 1_251 }],
+        ['addresses', 'd', { ...address, address: '10.0.0.3', machine: live, vmId: 1_252 }],
+        [
+          'addresses',
+          'e',
+          { ...address, address: '10.0.0.4', machine: aMachineId(4), vmId: 1_253, releasedAt: 8 },
+        ],
+      ] as const;
+      runSql(fixture.path, (database) => {
+        const older = MIGRATIONS.slice(0, 4);
+        database.exec(`PRAGMA application_id = ${APPLICATION_ID}; ${older.join('\n')}`);
+        database.exec(`PRAGMA user_version = ${older.length}`);
+        for (const [table, key, value] of rows)
+          database
+            .prepare(`INSERT INTO ${table} (key, revision, value) VALUES (?, 1, ?)`)
+            .run(key, JSON.stringify(value));
+      });
+      const store = await fixture.open();
+      const machines = (await store.machines.list()).map(({ value }) => value);
+      await store.close();
+      expect(machines.map(({ id, phase }) => [id, phase])).toEqual([
+        [over, 'failed'],
+        [removed, 'gone'],
+        [live, 'ready'],
+      ]);
+      expect(addressesInUse(machines)).toEqual(['10.0.0.1/24', '10.0.0.2', '2001:db8::2']);
     }),
   );
 });

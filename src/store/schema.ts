@@ -61,6 +61,38 @@ export const MIGRATIONS: readonly string[] = [
   'ALTER TABLE installation ADD COLUMN cluster_uid TEXT;',
   // The end of the last driver, so that time without a driver counts towards no timeout.
   'ALTER TABLE leases ADD COLUMN released_at REAL;',
-  // The record of a machine has its addresses.
-  'DROP TABLE addresses;',
+  // The record of a machine has its addresses, also of one that is over and whose VM was left alone. The record of such a
+  // machine was removed before its address was; `configured` keeps its VM from being deleted as an orphan.
+  `UPDATE machines SET value = json_set(value, '$.isVmLeft', json('true'))
+  WHERE value ->> '$.phase' IN ('gone', 'failed') AND EXISTS (
+    SELECT 1 FROM addresses AS held
+    WHERE held.value ->> '$.machine' = machines.key
+      AND held.value ->> '$.vmId' = machines.value ->> '$.placement.vmId'
+      AND held.value ->> '$.releasedAt' IS NULL
+  );
+  INSERT INTO machines (key, revision, value)
+  SELECT held.value ->> '$.machine', (SELECT revision FROM installation), json_object(
+    'id', held.value ->> '$.machine',
+    'pool', held.value ->> '$.pool',
+    'phase', 'gone',
+    'phaseSince', held.value ->> '$.leasedAt',
+    'requestedAt', held.value ->> '$.leasedAt',
+    'size', json_object('cpu', 0, 'memoryBytes', 0, 'diskBytes', 0),
+    'placement', json_object(
+      'region', held.value ->> '$.region',
+      'host', '',
+      'vmId', held.value ->> '$.vmId',
+      'name', 'vm-' || (held.value ->> '$.vmId'),
+      'diskStorage', '',
+      'addresses', json_group_array(held.value ->> '$.address')
+    ),
+    'configured', json('true'),
+    'attempts', 0,
+    'isVmLeft', json('true')
+  )
+  FROM addresses AS held
+  WHERE held.value ->> '$.releasedAt' IS NULL AND held.value ->> '$.vmId' IS NOT NULL
+    AND held.value ->> '$.machine' NOT IN (SELECT key FROM machines)
+  GROUP BY held.value ->> '$.machine';
+  DROP TABLE addresses;`,
 ];

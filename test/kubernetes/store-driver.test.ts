@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver with records in Kubernetes, on virtual time.
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { FleetSettings } from '../../src/fleet/context/settings.ts';
 import { createFleet, DriverRegistry } from '../../src/fleet/index.ts';
 import { aJoiningTestFleet, joiningSettings } from '../../src/fleet/testing/joining-test-fleet.ts';
-import { REGION, someSettings } from '../../src/fleet/testing/settings.ts';
+import { aPool, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
@@ -11,12 +12,14 @@ import {
   REASON,
 } from '../../src/fleet/testing/test-fleet.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
-import { Conflict, NotFound } from '../../src/ports/errors.ts';
+import { Conflict, NotFound, Unreachable } from '../../src/ports/errors.ts';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { MemoryCluster } from '../../src/ports/fakes/memory-cluster.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { StoreBench } from './store-bench.ts';
+
+const HOUR_MS = 3_600_000;
 
 async function setUp() {
   const { clock, hypervisor } = aTestFleet();
@@ -75,9 +78,88 @@ it('a new driver sees what the driver before has written, although its watches a
   await b.end();
 });
 
-describe('a driver that goes on while its records are restored from a backup', () => {
-  const HOUR_MS = 3_600_000;
+describe('a driver that is killed', () => {
+  async function setUpPasses(settings: FleetSettings) {
+    const parts = aTestFleet(settings);
+    const { clock, hypervisor } = parts;
+    const bench = new StoreBench(clock);
+    onTestFinished(() => bench.cleanup());
+    const store = await bench.open();
+    const fleet = aFleet({ ...parts, store, settings, seed: 1 });
+    const held = { name: RECONCILE_LEASE, holder: 'test', durationMs: HOUR_MS };
+    let lease = await store.leases.acquire(held);
+    const passes = async (count: number, driver = fleet) => {
+      // A change of the clock may have ended the last one.
+      lease = await store.leases.acquire(held);
+      for (let pass = 0; pass < count; pass += 1) {
+        await driver.reconcileOnce(lease);
+        await clock.advance(1_000);
+      }
+    };
+    /** What the first driver has not written is lost. */
+    const startSuccessor = async () => {
+      const left = await bench.open();
+      return { left, successor: aFleet({ ...parts, store: left, settings, seed: 2 }) };
+    };
+    const flush = () => store.flush(lease);
+    return { clock, hypervisor, store, fleet, passes, flush, startSuccessor };
+  }
 
+  it('leaves no time since when a VM was missing that has come back', async () => {
+    const settings = someSettings();
+    const { hypervisor, fleet, passes, flush, startSuccessor } = await setUpPasses(settings);
+    await fleet.scaleTo('workers', 1, REASON);
+    await passes(60);
+    const { vms } = hypervisor.state;
+    const [vmId = 0] = existingResources(hypervisor).vms;
+    const vm = vms.get(vmId)!;
+    vms.delete(vmId);
+    await passes(40);
+    await flush();
+    vms.set(vmId, vm);
+    await passes(settings.lostAfterMs / 1_000 - 20);
+    const { left, successor } = await startSuccessor();
+    // It is being moved when the second driver begins.
+    vms.delete(vmId);
+    await passes(3, successor);
+    expect(await phasesOf(left)).toEqual(['ready']);
+  });
+
+  it('leaves the times that it has corrected after a change of the clock', async () => {
+    const settings = someSettings([aPool({ provisionTimeoutMs: 15 * 60_000 })]);
+    const { clock, hypervisor, store, fleet, passes, startSuccessor } = await setUpPasses(settings);
+    hypervisor.onCall = ({ method }) => {
+      if (method === 'guestIsUp') throw new Unreachable('PVE_UNREACHABLE', 'no route to host');
+    };
+    await fleet.scaleTo('workers', 1, REASON);
+    await passes(60);
+    expect(await phasesOf(store)).toEqual(['booting']);
+    clock.setWallClock(clock.now() + HOUR_MS);
+    await passes(20);
+    const { left, successor } = await startSuccessor();
+    await passes(5, successor);
+    expect(await phasesOf(left)).toEqual(['booting']);
+  });
+
+  it('leaves no addresses of a guest that has got others since', async () => {
+    const settings = someSettings([aPool({ onStopped: 'restart' })]);
+    const { hypervisor, fleet, passes, startSuccessor } = await setUpPasses(settings);
+    let address = '10.0.0.7/24';
+    hypervisor.guestInterfaces = () =>
+      Promise.resolve([{ name: 'eth0', mac: 'bc:24:11:00:00:01', addresses: [address] }]);
+    await fleet.scaleTo('workers', 1, REASON);
+    await passes(60);
+    address = '10.0.0.9/24';
+    for (const vm of hypervisor.state.vms.values()) vm.startedAt = undefined;
+    await passes(20);
+    const { left, successor } = await startSuccessor();
+    await passes(5, successor);
+    const [machine] = await left.machines.list();
+    expect(machine?.value.guestAddresses).toEqual([address]);
+  });
+});
+
+describe('a driver that goes on while its records are restored from a backup', () => {
   async function setUpDriver() {
     const parts = aJoiningTestFleet();
     const { clock, guests, hypervisor } = parts;

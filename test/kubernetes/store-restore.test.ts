@@ -82,3 +82,39 @@ it('reads an object again that has the same version with another content', async
   await seconds(40);
   expect(await phasesOf(store)).toEqual({ [KEPT]: 'deleting' });
 });
+
+it('notices a restore that the watch could not notice when a write is refused', async () => {
+  const { bench, store, seconds } = await setUp();
+  const created = await store.machines.create(KEPT, aMachine());
+  const backup = bench.sim.snapshot();
+  const placed = await store.machines.replace(created, aMachine({ phase: 'placed' }));
+  await store.machines.create(GONE, aMachine());
+  await seconds(15);
+  bench.sim.restore(backup);
+  const other = await bench.open({ watchSeconds: 10 });
+  for (const id of [BACK, aMachineId(4)]) await other.machines.create(id, aMachine());
+  await seconds(40);
+  const refused = store.machines.replace(placed, aMachine({ phase: 'creating' }));
+  await expect(refused).rejects.toMatchObject({ code: 'RECORD_CHANGED' });
+  await seconds(5);
+  expect(await phasesOf(store)).toEqual(await phasesOf(other));
+  const seen = await store.machines.get(KEPT);
+  if (seen !== undefined) await store.machines.replace(seen, aMachine({ phase: 'creating' }));
+  await seconds(1);
+  expect(await phasesOf(other)).toMatchObject({ [KEPT]: 'creating' });
+});
+
+it('returns and shows what it writes before its watch has noticed the restore', async () => {
+  const { bench, store, seconds } = await setUp();
+  const created = await store.machines.create(KEPT, aMachine());
+  const backup = bench.sim.snapshot();
+  for (const id of [GONE, BACK]) await store.machines.create(id, aMachine({ id }));
+  await seconds(15);
+  bench.sim.restore(backup);
+  const placed = await store.machines.replace(created, aMachine({ phase: 'placed' }));
+  expect(placed.value.phase).toBe('placed');
+  expect(await store.machines.get(KEPT)).toEqual(placed);
+  await store.machines.replace(placed, aMachine({ phase: 'creating' }));
+  await seconds(40);
+  expect(await phasesOf(store)).toEqual({ [KEPT]: 'creating' });
+});

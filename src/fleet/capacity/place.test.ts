@@ -62,6 +62,33 @@ describe('place', () => {
     expect(entry?.message).toBe('another machine has address 10.10.10.11; choosing another one');
   });
 
+  it('creates one of two machines that have got the last address, and then the other one', async () => {
+    const { v4 } = STATIC_NETWORK;
+    const ranges = [{ from: '10.10.10.11', to: '10.10.10.11' }];
+    const network = { ...STATIC_NETWORK, v4: { ...v4, ranges } };
+    const testFleet = aTestFleet(someSettings([aPool({ network })]));
+    const { store, clock } = testFleet;
+    for (const index of [0, 1]) {
+      const machine = aMachine({
+        id: aMachineId(index),
+        phase: 'creating',
+        phaseSince: clock.now(),
+        placement: {
+          region: REGION,
+          host: 'pve1',
+          vmId: 1_250 + index,
+          name: `worker-${index}`,
+          diskStorage: 'local-lvm',
+          addresses: ['10.10.10.11/24'],
+        },
+      });
+      await store.machines.create(machine.id, machine);
+    }
+    await runPasses(testFleet, 60);
+    const phases = (await machinesIn(store)).map(({ phase }) => phase);
+    expect(phases.toSorted()).toEqual(['ready', 'requested']);
+  });
+
   it('assigns the VM id after the last one, not after the highest one of another user', async () => {
     const testFleet = aTestFleet();
     await reachPhase(testFleet, 'ready');

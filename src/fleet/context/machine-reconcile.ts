@@ -130,7 +130,11 @@ export class MachineReconcile {
     if (corrected.size === 0) return;
     const { task: startedAt = 0, ...changes } = Object.fromEntries(corrected);
     const isTaskChanged = task !== undefined && corrected.has('task');
-    await this.update({ ...changes, ...(isTaskChanged && { task: { ...task, startedAt } }) });
+    // Not deferred: a crash would lose what only this driver knows.
+    await this.context.records.update(this.id, {
+      ...changes,
+      ...(isTaskChanged && { task: { ...task, startedAt } }),
+    });
     for (const [field, at] of corrected) {
       state.timeOf(field).replaceSince(timeKey(this.id, field), at);
     }

@@ -48,7 +48,10 @@ function addressOfOther({ context, placement, id }: MachineReconcile): string | 
   );
 }
 
-/** The next pass places the machine again, with another address. */
+/**
+ * The next pass places the machine again, with another address. It gives the address up at once: two machines that both
+ * release it must not keep it from each other.
+ */
 async function releaseAddress(
   reconcile: MachineReconcile,
   address: string,
@@ -58,7 +61,9 @@ async function releaseAddress(
     reason: 'AddressLost',
     message: `another machine has address ${withoutPrefixLength(address)}; choosing another one`,
   });
-  await reconcile.move('requested');
+  const { placement } = reconcile;
+  const addresses = placement.addresses.filter((each) => each !== address);
+  await reconcile.move('requested', { placement: { ...placement, addresses } });
   return DONE;
 }
 

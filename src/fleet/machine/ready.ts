@@ -166,8 +166,9 @@ async function recordStopped(
   const since = stoppedSince.get(id) ?? context.clock.monotonic();
   if (stoppedSince.has(id)) return since;
   stoppedSince.set(id, since);
-  // Its next start may get other addresses.
-  if ((machine.guestAddresses ?? []).length > 0) await reconcile.update({ guestAddresses: [] });
+  // Its next start may get other addresses. Not deferred: after a crash the old ones would never be read again.
+  if ((machine.guestAddresses ?? []).length > 0)
+    await context.records.update(id, { guestAddresses: [] });
   const { name, vmId, host } = placement;
   const policy = onStoppedOf(context, machine);
   const what = lock === undefined ? policy : `${policy}, once its lock '${lock}' is removed`;
@@ -200,7 +201,8 @@ function isKnownMissing({ state }: ReconcileContext, { id, missingSince }: Machi
 async function clearMissing(reconcile: MachineReconcile): Promise<void> {
   reconcile.context.state.missingSince.delete(reconcile.id);
   if (reconcile.machine.missingSince === undefined) return;
-  await reconcile.update({ missingSince: undefined });
+  // Not deferred: after a crash a VM that is missing for a moment would seem missing since then, and its machine lost.
+  await reconcile.context.records.update(reconcile.id, { missingSince: undefined });
 }
 
 async function maintain(reconcile: MachineReconcile): Promise<ReconcileResult> {

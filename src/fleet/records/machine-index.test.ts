@@ -26,6 +26,18 @@ describe('MachineIndex', () => {
     overrides: Parameters<typeof aMachine>[0] & { id: MachineId },
   ) => cache.machines.put(overrides.id, aMachine(overrides), {});
 
+  it('finds another machine that has an address in another notation', async () => {
+    const cache = new RecordCache(aStore());
+    await cache.refresh();
+    const addresses = ['10.10.10.11/24', '2001:DB8::00ff/64'];
+    await put(cache, { id: aMachineId(1), phase: 'ready', placement: { ...placement, addresses } });
+    for (const address of ['10.10.10.11', '2001:db8::ff', '2001:db8:0::ff/64'])
+      expect(cache.index.otherHolder('lab', address, aMachineId(2))?.id).toBe(aMachineId(1));
+    expect(cache.index.otherHolder('lab', '2001:db8::fe', undefined)).toBeUndefined();
+    await cache.machines.remove(aMachineId(1), {});
+    expect(cache.index.otherHolder('lab', '2001:db8::ff', undefined)).toBeUndefined();
+  });
+
   it('finds a machine by VM, name and provider id, and prefers an active machine to one that is gone', async () => {
     const cache = new RecordCache(aStore());
     await cache.refresh();

@@ -8,14 +8,8 @@ import {
   isVmIntent,
   type MachineIntent,
 } from '../../model/intent.ts';
-import {
-  type Machine,
-  type MachineId,
-  mayHaveVm,
-  type Phase,
-  withoutPrefixLength,
-} from '../../model/machine.ts';
-import { vmIdHoldOf } from '../../placement/index.ts';
+import { type Machine, type MachineId, mayHaveVm, type Phase } from '../../model/machine.ts';
+import { canonicalAddress, vmIdHoldOf } from '../../placement/index.ts';
 import { listMembers, type Member } from '../../pools/index.ts';
 
 export class MachineIndex {
@@ -157,7 +151,7 @@ export class MachineIndex {
     return this.#withAddresses.get(region);
   }
 
-  /** A machine other than `except` that has this address now. `address`: with or without prefix length. */
+  /** A machine other than `except` that has this address now. `address`: in any notation, with or without prefix length. */
   otherHolder(region: string, address: string, except: string | undefined): Machine | undefined {
     return this.#byAddress
       .get(addressKey(region, address))
@@ -243,8 +237,9 @@ function vmKey(region: string, vmId: number): string {
   return `${region}/${vmId}`;
 }
 
+/** The addresses of an adopted VM are written as its configuration has them. */
 function addressKey(region: string, address: string): string {
-  return `${region}/${withoutPrefixLength(address)}`;
+  return `${region}/${canonicalAddress(address)}`;
 }
 
 /** Values grouped by a key that several values may share. */

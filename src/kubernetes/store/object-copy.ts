@@ -113,6 +113,14 @@ export class ObjectCopy {
     this.#settle(name);
   }
 
+  /** The object was read after the process knew `before`. */
+  confirmRead(name: string, object: ServerObject, before: ServerObject | undefined): void {
+    const isOlder = before?.uid === object.uid && object.version < before.version;
+    // The API server was restored from a backup, and had a higher version again when the watch went on.
+    if (isOlder) this.#options.reflector().relistAfterRestore();
+    this.confirm(name, object);
+  }
+
   isRemembered(name: string): boolean {
     return this.#remembered.has(name);
   }
@@ -189,13 +197,23 @@ export class ObjectCopy {
     const reflected = reflector().get(`${namespace}/${name}`);
     const own = this.#own.get(name);
     if (own !== undefined) {
-      const seen = Math.max(reflector().version, reflected?.version ?? 0);
-      const isStillListed = own.object === undefined && reflected?.uid === own.uid;
-      if (seen < own.version || isStillListed) return this.#apply(name, own.object);
+      if (this.#isAhead(own, reflected)) return this.#apply(name, own.object);
       this.#own.delete(name);
     }
     if (reflected === undefined && this.#hold(name)) return;
     this.#apply(name, reflected);
+  }
+
+  /** Whether the watch has not delivered the own write yet. */
+  #isAhead(own: OwnWrite, reflected: ServerObject | undefined): boolean {
+    const reflector = this.#options.reflector();
+    const isSameObject = reflected?.uid === own.uid;
+    const isStillListed = own.object === undefined && isSameObject;
+    const isOlder = isSameObject && reflected.version < own.version;
+    const isPast = Math.max(reflector.version, reflected?.version ?? 0) >= own.version;
+    // The API server was restored from a backup: otherwise the watch would have delivered it.
+    if (isOlder && isPast) reflector.relistAfterRestore();
+    return isOlder || isStillListed || !isPast;
   }
 
   #hold(name: string): boolean {

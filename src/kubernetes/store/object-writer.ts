@@ -235,9 +235,10 @@ export class ObjectWriter {
 
   async #readAgain(name: string): Promise<void> {
     const { copy, client, kind } = this.#options;
+    const before = copy.get(name);
     const object = await client.read(name);
     if (object === undefined) copy.confirmAbsent(name);
-    else copy.confirm(name, readServerObject(kind, object));
+    else copy.confirmRead(name, readServerObject(kind, object), before);
   }
 
   /** Whether the object has these records. */

@@ -73,6 +73,8 @@ export class Reflector<T> {
   /** Grows with each request for a new list; a list counts for the generation in which it began. */
   #requestedGeneration = 1;
   #listedGeneration = 0;
+  /** A response has proved that the versions of the server have gone back. */
+  #isRestoreProved = false;
   #refreshWaiters: readonly RefreshWaiter[] = [];
   #cycle = new AbortController();
   #running: Promise<void> | undefined;
@@ -136,6 +138,14 @@ export class Reflector<T> {
     return done;
   }
 
+  /** Lists again because a response has shown that the versions of the server have gone back. */
+  relistAfterRestore(): void {
+    if (this.#isRestoreProved) return;
+    this.#isRestoreProved = true;
+    this.#requestedGeneration += 1;
+    this.#cycle.abort();
+  }
+
   async #run(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       this.#cycle = new AbortController();
@@ -187,6 +197,9 @@ export class Reflector<T> {
   }
 
   async #list(): Promise<void> {
+    // Only now, because a watch that ends may still deliver a version.
+    if (this.#isRestoreProved) this.#forgetVersions();
+    this.#isRestoreProved = false;
     const generation = this.#requestedGeneration;
     const startedAt = this.#options.clock.now();
     let items = new Map<string, CachedItem<T>>();

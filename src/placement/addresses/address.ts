@@ -35,6 +35,12 @@ export function formatAddress({ family, value }: Address): string {
   return (family === 4 ? Address4.fromBigInt(value) : Address6.fromBigInt(value)).correctForm();
 }
 
+/** The canonical text without prefix length; other text unchanged. */
+export function canonicalAddress(text: string): string {
+  const address = readAddress(text);
+  return address === undefined ? text : formatAddress(address);
+}
+
 /** `10.0.0.11-10.0.0.19`, `10.0.0.16/28`, or a single address; IPv6 likewise. */
 export function parseAddressRange(text: string): Parsed<AddressRange> {
   const [first = '', last = first, ...more] = text.split('-');
