@@ -7,21 +7,8 @@ import type { Limits, Packing } from '../../src/scheduling/index.ts';
 import { runOracle } from './compare.ts';
 import { daemonPod, templatePod } from './generate/daemons.ts';
 import { type PackCase, plannedNodes, runPack } from './generate/pools.ts';
-import type { Cluster, Pod } from './objects.ts';
+import { emptyCluster, type Pod } from './objects.ts';
 import type { OracleProcesses } from './oracle-processes.ts';
-
-const EMPTY: Cluster = {
-  nodes: [],
-  pods: [],
-  namespaces: [],
-  persistentVolumes: [],
-  persistentVolumeClaims: [],
-  storageClasses: [],
-  csiNodes: [],
-  csiDrivers: [],
-  csiStorageCapacities: [],
-  volumeAttachments: [],
-};
 
 export interface PackingCheck {
   readonly problems: readonly string[];
@@ -109,7 +96,7 @@ async function expectedMachines(
   const hasQuestions = pending.length > 0 && nodes.length > 0;
   const { rejections } = hasQuestions
     ? await runOracle(oracle, {
-        cluster: { ...EMPTY, namespaces, nodes },
+        cluster: { ...emptyCluster(), namespaces, nodes },
         pending,
         ...(featureGates !== undefined && { featureGates }),
       })

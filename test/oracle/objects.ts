@@ -253,6 +253,22 @@ export interface Cluster {
   volumeAttachments: VolumeAttachment[];
 }
 
+/** New lists: a generator adds objects to them. */
+export function emptyCluster(): Cluster {
+  return {
+    nodes: [],
+    pods: [],
+    namespaces: [],
+    persistentVolumes: [],
+    persistentVolumeClaims: [],
+    storageClasses: [],
+    csiNodes: [],
+    csiDrivers: [],
+    csiStorageCapacities: [],
+    volumeAttachments: [],
+  };
+}
+
 /** A cluster and its pending pods. All of them are valid for the API server. */
 export interface Case {
   cluster: Cluster;

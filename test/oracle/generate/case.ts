@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generates a random cluster with pending pods.
 
-import type { Case, Cluster, Pod } from '../objects.ts';
+import { type Case, type Cluster, emptyCluster, type Pod } from '../objects.ts';
 import { Random } from '../random.ts';
 import { namespaces, podIdentity } from './labels.ts';
 import {
@@ -83,21 +83,6 @@ const TRAITS: readonly Trait[] = [
   { running: 0, pending: 4, add: addExclusiveClaim },
   { running: 0.3, pending: 12, add: addInlineDisk },
 ];
-
-function emptyCluster(random: Random): Cluster {
-  return {
-    nodes: nodes(random),
-    pods: [],
-    namespaces: namespaces(random),
-    persistentVolumes: [],
-    persistentVolumeClaims: [],
-    storageClasses: [],
-    csiNodes: [],
-    csiDrivers: [],
-    csiStorageCapacities: [],
-    volumeAttachments: [],
-  };
-}
 
 function newPod(random: Random, name: string, isCrowd: boolean): Pod {
   const size = random.chance(0.05) ? 'large' : 'small';
@@ -196,7 +181,7 @@ const GATES: readonly NonNullable<Case['featureGates']>[] = [
 
 export function randomCase(seed: number): Case {
   const random = new Random(seed);
-  const cluster = emptyCluster(random);
+  const cluster = { ...emptyCluster(), nodes: nodes(random), namespaces: namespaces(random) };
   addStorage(random, cluster);
   const isCrowd = random.chance(0.4);
   const running = isCrowd ? random.int(20, 50) : random.int(6, 22);

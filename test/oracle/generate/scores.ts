@@ -2,7 +2,14 @@
 // Generates a cluster with one node to be drained, whose only pod the scheduler must place again. Resource requests are
 // large compared with the nodes, so that scores differ.
 
-import type { Cluster, Node, Pod, ReplicaSet, SpreadConstraint } from '../objects.ts';
+import {
+  type Cluster,
+  emptyCluster,
+  type Node,
+  type Pod,
+  type ReplicaSet,
+  type SpreadConstraint,
+} from '../objects.ts';
 import { Random } from '../random.ts';
 import { HOSTNAME, namespaces, podIdentity, podSelector, RACK, ZONE } from './labels.ts';
 import { nodes } from './nodes.ts';
@@ -123,19 +130,13 @@ export function randomScoreCase(seed: number): ScoreCase {
   const allocatable = { cpu: '4', memory: '8Gi', pods: '110' };
   const from = { metadata: { name: drained, labels: {} }, spec: {}, status: { allocatable } };
   const cluster: Cluster = {
+    ...emptyCluster(),
     nodes: [...all, from],
     pods: [
       ...pods,
       { ...pod, spec: { ...pod.spec, nodeName: drained }, status: { phase: 'Running' } },
     ],
     namespaces: namespaces(random),
-    persistentVolumes: [],
-    persistentVolumeClaims: [],
-    storageClasses: [],
-    csiNodes: [],
-    csiDrivers: [],
-    csiStorageCapacities: [],
-    volumeAttachments: [],
   };
   return { cluster, drained, pod, replicaSets };
 }
