@@ -4,9 +4,15 @@ import type { Machine } from '../../src/model/machine.ts';
 
 const COOL_DOWN_MS = 30 * 60_000;
 
+/** Of the wall clock, which may be set forward while no process measures the time, and of one that is never set. */
+interface Instant {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
 interface LastUse {
   readonly machine: string;
-  at: number;
+  at: Instant;
 }
 
 interface RunningVm {
@@ -25,15 +31,16 @@ export class AddressUse {
   }
 
   /** `stillUses`: machines whose VM a person has taken over. */
-  advance(now: number, stillUses: ReadonlySet<string>): void {
+  advance(now: Instant, stillUses: ReadonlySet<string>): void {
     for (const last of this.#last.values()) {
-      // After the clock was set back, the cool-down counts from then.
-      last.at = stillUses.has(last.machine) ? now : Math.min(last.at, now);
+      const { wall, monotonic } = last.at;
+      // After the wall clock was set back, its cool-down counts from then.
+      last.at = stillUses.has(last.machine) ? now : { wall: Math.min(wall, now.wall), monotonic };
     }
   }
 
   /** Addresses that the machine got too soon. */
-  assign({ id, placement }: Machine, now: number): readonly string[] {
+  assign({ id, placement }: Machine, now: Instant): readonly string[] {
     const keys = (placement?.addresses ?? []).map((address) => `${placement?.region} ${address}`);
     const isNew = (key: string) => !this.#assigned.has(`${id} ${key}`);
     const early = keys.filter((key) => isNew(key) && this.#wasUsedByOther(key, id, now));
@@ -41,12 +48,15 @@ export class AddressUse {
     return early;
   }
 
-  use({ region, marker: { machine, addresses } }: RunningVm, at: number): void {
+  use({ region, marker: { machine, addresses } }: RunningVm, at: Instant): void {
     for (const address of addresses) this.#last.set(`${region} ${address}`, { machine, at });
   }
 
-  #wasUsedByOther(key: string, machine: string, now: number): boolean {
+  /** Less than the cool-down ago by both clocks. */
+  #wasUsedByOther(key: string, machine: string, now: Instant): boolean {
     const last = this.#last.get(key);
-    return last !== undefined && last.machine !== machine && now - last.at < COOL_DOWN_MS;
+    if (last === undefined || last.machine === machine) return false;
+    const { wall, monotonic } = last.at;
+    return Math.max(now.wall - wall, now.monotonic - monotonic) < COOL_DOWN_MS;
   }
 }

@@ -140,7 +140,7 @@ function checkCoolDown(
   { name, addressUse, takenOver, restored, hasReplacedDatabase }: Installation,
   { machines, running }: MachinesAndRunningVms,
 ): void {
-  const now = state.clock.now();
+  const now = { wall: state.clock.now(), monotonic: state.clock.monotonic() };
   if (hasReplacedDatabase) addressUse.forget();
   addressUse.advance(now, takenOver);
   for (const machine of machines) {
