@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random workloads: Deployments, StatefulSets, DaemonSets and bare pods of many sizes, with the rules of the scheduler and
 // of evictions.
+import { isDeepStrictEqual } from 'node:util';
 import type { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { pick } from './faults.ts';
 
@@ -25,7 +26,21 @@ const ZONE = 'topology.kubernetes.io/zone';
 const GROUP = 'autoscaler.proxmox/group';
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 
-const CPUS = ['0', '50m', '100m', '250m', '333m', '500m', '900m', '1', '1500m', '1900m', '3'];
+/** More than a machine of pool small has. */
+const LARGE_CPUS = '3';
+const CPUS = [
+  '0',
+  '50m',
+  '100m',
+  '250m',
+  '333m',
+  '500m',
+  '900m',
+  '1',
+  '1500m',
+  '1900m',
+  LARGE_CPUS,
+];
 const MEMORIES = ['0', '32Mi', '128Mi', '300Mi', '512Mi', '1Gi', '1500Mi', '2500Mi', '3Gi'];
 
 interface Template {
@@ -102,9 +117,16 @@ function podTemplate(random: SeededRandom, name: string, rule: PodRule): Templat
     spec: {
       containers: [{ name: 'main', image: 'x', resources: { requests } }],
       terminationGracePeriodSeconds: pick(random, [0, 5, 30]),
-      ...(isImpossible ? {} : rule.spec),
+      ...(isImpossible ? {} : onFittingPool(rule.spec, requests.cpu)),
     },
   };
+}
+
+/** A pod that is too large for its pool would wait for ever. */
+function onFittingPool(spec: PodRule['spec'], cpu: string): PodRule['spec'] {
+  const isTooLarge =
+    cpu === LARGE_CPUS && isDeepStrictEqual(spec['nodeSelector'], { [GROUP]: 'small' });
+  return isTooLarge ? { ...spec, nodeSelector: { [GROUP]: 'large' } } : spec;
 }
 
 interface PodRule {
