@@ -212,6 +212,20 @@ describe('machines that cannot be removed one by one', () => {
     expect(created(decide(sixSmallNodes({ pools, pods: [...all, waiting] })))).toEqual([]);
   });
 
+  it('are not replaced while there is headroom, which evicted pods might take', () => {
+    const withHeadroom = (memory: string) => {
+      const labels = { 'autoscaler.proxmox/group': 'small' };
+      const nodes = sixSmallNodes().snapshot.nodes.map((node) => ({ ...node, labels }));
+      return sixSmallNodes({
+        nodes,
+        pools: twoPools({ limits: { max: 6 }, headroom: { memory } }),
+      });
+    };
+    expect(created(decide(withHeadroom('512Mi')))).toEqual([]);
+    // It fits on no node.
+    expect(created(decide(withHeadroom('1Gi')))).toEqual(['large']);
+  });
+
   it('are searched once in the unneeded time, not with every decision', () => {
     const pools = [aScalingPool({ name: 'small', size: { cpu: 2, memory: '2Gi', disk: '20Gi' } })];
     const { memory } = decide(sixSmallNodes({ pools }));

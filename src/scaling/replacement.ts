@@ -81,6 +81,8 @@ export function isReplacementDue(input: ScalingInput, { states, up, down }: Situ
   const { now, memory, pending } = input;
   if (memory.replacement !== undefined || (memory.replacementAt ?? now) > now) return false;
   if (up.machines.length > 0 || up.expected.length > 0) return false;
+  // kube-scheduler does not know headroom: evicted pods would take its place, and that would need a new machine.
+  if (up.placements.some(({ pod }) => isPlaceholder(pod))) return false;
   const unplaced = up.unplaced.filter(({ pod }) => !isPlaceholder(pod));
   if (pending.length > unplaced.length + up.skipped.length) return false;
   // A pod that waits for a pool which may grow again soon.
