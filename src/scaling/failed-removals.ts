@@ -79,13 +79,11 @@ function waitingPods({ machines, unplaced }: ScaleUp): readonly Pod[] {
 }
 
 /** Until the machine is gone and all pods of the workloads run again. */
-function stillObserved(
-  removal: RecentRemoval,
-  { machines, pending, now }: ScalingInput,
-): readonly RecentRemoval[] {
+function stillObserved(removal: RecentRemoval, input: ScalingInput): readonly RecentRemoval[] {
+  const { machines, pending, now } = input;
   const machine = machines.find(({ id }) => id === removal.machine);
   if (machine !== undefined && !isStaying(machine))
-    return [{ ...removal, until: now + OBSERVED_MS }];
+    return [{ ...removal, until: observedUntil(input) }];
   const isOver =
     machine === undefined && !pending.some((pod) => workloadOf(pod) in removal.workloads);
   return isOver || removal.until <= now ? [] : [removal];
@@ -106,7 +104,12 @@ function newRemoval({ machine, node }: DrainStep, input: ScalingInput): readonly
   const moving = input.snapshot.podsOn(node).filter((pod) => !isLeftOnNode(pod));
   const workloads = moving.map(workloadOf).filter((one) => !pendingBefore.has(one));
   if (workloads.length === 0) return [];
-  return [{ machine, workloads: countPods(input, workloads), until: input.now + OBSERVED_MS }];
+  return [{ machine, workloads: countPods(input, workloads), until: observedUntil(input) }];
+}
+
+/** Pods get no new machine before they are old enough. */
+function observedUntil({ now, settings }: ScalingInput): number {
+  return now + OBSERVED_MS + settings.newPodDelayMs;
 }
 
 /** Without those that are being deleted. */
