@@ -150,6 +150,12 @@ it('a removal is observed until its pods are old enough to get a machine', () =>
   expect(old.memory.failedRemovals).toMatchObject({ web: { count: 1 } });
 });
 
+it('a removal that failed while the clock was ahead keeps machines for six hours at most', () => {
+  const ahead = { web: { count: 1, until: NOW + 1_000 * HOUR } };
+  const { memory } = decide(cluster({ ...RUNNING, memory: { failedRemovals: ahead } }));
+  expect(memory.failedRemovals).toEqual({ web: { count: 1, until: NOW + 6 * HOUR } });
+});
+
 describe('a removal has not failed', () => {
   const { memory } = removal();
   const fails = (options: Options): boolean =>

@@ -30,8 +30,11 @@ export function followRemovals(
   const waiting = new Set(waitingPods(up).map(workloadOf));
   const failed = new Map(
     // After a long time without a failure, the next one is the first one again.
-    Object.entries(memory.failedRemovals ?? {}).filter(
-      ([, { until }]) => now < until + MAX_WAIT_MS,
+    Object.entries(memory.failedRemovals ?? {}).flatMap(([workload, { count, until }]) =>
+      // The clock may have been set back since.
+      now < until + MAX_WAIT_MS
+        ? [[workload, { count, until: Math.min(until, now + MAX_WAIT_MS) }] as const]
+        : [],
     ),
   );
   const failing = new Set<string>();

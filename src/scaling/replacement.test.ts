@@ -303,6 +303,16 @@ describe('a replacement in progress', () => {
     expect(next.plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
   });
 
+  it('fails although it began while the clock was ahead', () => {
+    const now = NOW + 20 * MINUTE;
+    const { memory, ...rest } = carryOut(input, first, { now, pods: blocked });
+    const ahead = { ...memory.replacement!, at: now + 1_000 * HOUR };
+    const followed = decide({ ...rest, memory: { ...memory, replacement: ahead } }).memory;
+    expect(followed.replacement).toMatchObject({ at: now });
+    const later = decide({ ...rest, now: now + delayMs, memory: followed });
+    expect(later.memory.replacement).toBeUndefined();
+  });
+
   it('may be followed by another one after a failure, and after the third hours later', () => {
     const after = (replacementFailures: number) => {
       const now = NOW + delayMs;

@@ -37,7 +37,8 @@ export function followReplacement({ machines, memory, now }: ScalingInput): Part
   if (replaced.length === 0) return { replacement: undefined, replacementFailures: 0 };
   if (!replacement.added.every((id) => staying.has(id)))
     return { replacement: undefined, replacementAt: now + AFTER_FAILURE_MS };
-  const at = replaced.length < replacement.replaced.length ? now : replacement.at;
+  // The clock may have been set back since.
+  const at = replaced.length < replacement.replaced.length ? now : Math.min(replacement.at, now);
   return { replacement: { ...replacement, at, replaced } };
 }
 
