@@ -166,6 +166,22 @@ describe('a removal has not failed', () => {
     expect(fails({ ...WAITING, pods: [...WAITING.pods, web('new')] })).toBe(false);
   });
 
+  it('when another one of its workloads has grown, whose pods took the place', () => {
+    const api = (name: string, on = '') => ({
+      ...web(name, { on }),
+      controller: { kind: 'ReplicaSet', name: 'api', uid: 'api' },
+    });
+    const before = decide(
+      cluster({ ...REMOVAL, pods: [...REMOVAL.pods, api('c', 'w-1'), api('d', 'w-2')] }),
+    );
+    expect(before.plan.steps.map(({ kind }) => kind)).toEqual(['drain']);
+    const pods = [...WAITING.pods, api('d', 'w-2'), api('c-again', 'w-2')];
+    expect(fails({ ...WAITING, memory: before.memory, pods })).toBe(true);
+    expect(fails({ ...WAITING, memory: before.memory, pods: [...pods, api('new', 'w-2')] })).toBe(
+      false,
+    );
+  });
+
   it('when pods of its workload were pending before', () => {
     const options: Options = {
       machines: [1, 2],

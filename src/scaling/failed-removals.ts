@@ -40,10 +40,10 @@ export function followRemovals(
   const failing = new Set<string>();
   const recent = (memory.removals ?? []).flatMap((removal) => {
     const workloads = Object.keys(removal.workloads);
-    const suspects = workloads.filter((workload) => waiting.has(workload));
-    // A workload that has grown needs a new machine for that reason.
-    const pods = countPods(input, suspects);
-    if (suspects.every((one) => (pods[one] ?? 0) > (removal.workloads[one] ?? 0)))
+    if (!workloads.some((workload) => waiting.has(workload))) return stillObserved(removal, input);
+    // Pods of a workload that has grown need a new machine, or have taken the place of the one that waits.
+    const pods = countPods(input, workloads);
+    if (workloads.some((one) => (pods[one] ?? 0) > (removal.workloads[one] ?? 0)))
       return stillObserved(removal, input);
     // Each of its pods may have taken the place of the one that waits.
     for (const workload of workloads) failing.add(workload);
