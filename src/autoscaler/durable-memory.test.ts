@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { aTestFleet, onePass, REASON } from '../fleet/testing/test-fleet.ts';
 import type { PoolScaling } from '../model/pool.ts';
 import { EMPTY_MEMORY } from '../scaling/index.ts';
-import { DurableMemory } from './durable-memory.ts';
+import { DurableMemory, restoreMemory } from './durable-memory.ts';
 import { TestSite } from './testing/test-site.ts';
 
 it('keeps failed removals over a restart, and writes them only when they change', async () => {
@@ -29,6 +29,26 @@ it('keeps failed removals over a restart, and writes them only when they change'
   expect(memory.restore()).toMatchObject({ failedRemovals });
   await memory.save({ ...EMPTY_MEMORY, failedRemovals: {} }, ['workers']);
   expect(memory.restore().failedRemovals).toEqual({});
+});
+
+it('restores the newest failed removals, not those of a pool that is no longer in the config', async () => {
+  const site = new TestSite();
+  onTestFinished(() => site.stop());
+  const { fleet } = site.start();
+  await site.advance(5);
+  const now = site.clock.now();
+  const remember = (pool: string, { at, count }: { readonly at: number; readonly count: number }) =>
+    fleet.rememberScaling(pool, {
+      at,
+      unneededSince: {},
+      trials: {},
+      streak: [],
+      failedRemovals: { 'replica-set': { count, until: at + 60_000 } },
+    });
+  await remember('workers', { at: now, count: 3 });
+  await remember('removed', { at: now - 1_000, count: 1 });
+  const { failedRemovals } = restoreMemory(fleet.view.pools, now);
+  expect(failedRemovals).toEqual({ 'replica-set': { count: 3, until: now + 60_000 } });
 });
 
 it('does not write a pool again whose record has the same content in another order of keys', async () => {

@@ -16,7 +16,11 @@ const CONFIRM_MS = 60_000;
 type PoolRecords = Fleet['view']['pools'];
 
 export function restoreMemory(pools: PoolRecords, now: number): ScalingMemory {
-  const known = pools.all().flatMap(({ pool, scaling }) => (scaling ? [{ pool, ...scaling }] : []));
+  const known = pools
+    .all()
+    .flatMap(({ pool, scaling }) => (scaling ? [{ pool, ...scaling }] : []))
+    // The newest ones are merged last: records of pools that are no longer in the config are not written any more.
+    .toSorted((left, right) => left.at - right.at);
   const isRecent = ({ at }: PoolScaling) => now >= at && now - at <= MAX_GAP_MS;
   const trials = merge(known.map((one) => one.trials));
   return {

@@ -12,6 +12,7 @@ import {
   aWorkerNode,
   MINUTE,
   NOW,
+  SETTINGS,
 } from './testing/builders.ts';
 
 const HOUR = 60 * MINUTE;
@@ -56,9 +57,13 @@ function cluster({ machines, pods, memory = {}, now = NOW }: Options): ScalingIn
 }
 
 /** Machine 1 is removed; its pod would fit on w-2. */
+const REMOVAL: Options = {
+  machines: [1, 2],
+  pods: [web('a', { on: 'w-1' }), web('b', { on: 'w-2' })],
+};
+
 function removal(memory: Partial<ScalingMemory> = {}, now = NOW) {
-  const pods = [web('a', { on: 'w-1' }), web('b', { on: 'w-2' })];
-  return decide(cluster({ machines: [1, 2], pods, memory, now }));
+  return decide(cluster({ ...REMOVAL, memory, now }));
 }
 
 /** The pod of machine 1 has been created again, and fits no more. */
@@ -130,6 +135,27 @@ describe('a removal after which a pod needs a new machine', () => {
   });
 });
 
+it('a removal is observed until its pods are old enough to get a machine', () => {
+  const settings = { newPodDelayMs: 5 * MINUTE };
+  const { memory } = decide({ ...cluster(REMOVAL), settings: { ...SETTINGS, ...settings } });
+  const at = (now: number, before: ScalingMemory) => {
+    const pods = [web('a-again', { createdAt: NOW + MINUTE }), ...WAITING.pods.slice(1)];
+    const input = cluster({ ...WAITING, pods, memory: before, now });
+    return decide({ ...input, settings: { ...SETTINGS, ...settings } });
+  };
+  const young = at(NOW + 3 * MINUTE, memory);
+  expect(young.plan.steps).toEqual([]);
+  const old = at(NOW + 6 * MINUTE, young.memory);
+  expect(old.plan.steps.map(({ kind }) => kind)).toEqual(['create']);
+  expect(old.memory.failedRemovals).toMatchObject({ web: { count: 1 } });
+});
+
+it('a removal that failed while the clock was ahead keeps machines for six hours at most', () => {
+  const ahead = { web: { count: 1, until: NOW + 1_000 * HOUR } };
+  const { memory } = decide(cluster({ ...RUNNING, memory: { failedRemovals: ahead } }));
+  expect(memory.failedRemovals).toEqual({ web: { count: 1, until: NOW + 6 * HOUR } });
+});
+
 describe('a removal has not failed', () => {
   const { memory } = removal();
   const fails = (options: Options): boolean =>
@@ -138,6 +164,22 @@ describe('a removal has not failed', () => {
   it('when its workload has grown', () => {
     expect(fails(WAITING)).toBe(true);
     expect(fails({ ...WAITING, pods: [...WAITING.pods, web('new')] })).toBe(false);
+  });
+
+  it('when another one of its workloads has grown, whose pods took the place', () => {
+    const api = (name: string, on = '') => ({
+      ...web(name, { on }),
+      controller: { kind: 'ReplicaSet', name: 'api', uid: 'api' },
+    });
+    const before = decide(
+      cluster({ ...REMOVAL, pods: [...REMOVAL.pods, api('c', 'w-1'), api('d', 'w-2')] }),
+    );
+    expect(before.plan.steps.map(({ kind }) => kind)).toEqual(['drain']);
+    const pods = [...WAITING.pods, api('d', 'w-2'), api('c-again', 'w-2')];
+    expect(fails({ ...WAITING, memory: before.memory, pods })).toBe(true);
+    expect(fails({ ...WAITING, memory: before.memory, pods: [...pods, api('new', 'w-2')] })).toBe(
+      false,
+    );
   });
 
   it('when pods of its workload were pending before', () => {

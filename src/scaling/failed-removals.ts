@@ -30,17 +30,20 @@ export function followRemovals(
   const waiting = new Set(waitingPods(up).map(workloadOf));
   const failed = new Map(
     // After a long time without a failure, the next one is the first one again.
-    Object.entries(memory.failedRemovals ?? {}).filter(
-      ([, { until }]) => now < until + MAX_WAIT_MS,
+    Object.entries(memory.failedRemovals ?? {}).flatMap(([workload, { count, until }]) =>
+      // The clock may have been set back since.
+      now < until + MAX_WAIT_MS
+        ? [[workload, { count, until: Math.min(until, now + MAX_WAIT_MS) }] as const]
+        : [],
     ),
   );
   const failing = new Set<string>();
   const recent = (memory.removals ?? []).flatMap((removal) => {
     const workloads = Object.keys(removal.workloads);
-    const suspects = workloads.filter((workload) => waiting.has(workload));
-    // A workload that has grown needs a new machine for that reason.
-    const pods = countPods(input, suspects);
-    if (suspects.every((one) => (pods[one] ?? 0) > (removal.workloads[one] ?? 0)))
+    if (!workloads.some((workload) => waiting.has(workload))) return stillObserved(removal, input);
+    // Pods of a workload that has grown need a new machine, or have taken the place of the one that waits.
+    const pods = countPods(input, workloads);
+    if (workloads.some((one) => (pods[one] ?? 0) > (removal.workloads[one] ?? 0)))
       return stillObserved(removal, input);
     // Each of its pods may have taken the place of the one that waits.
     for (const workload of workloads) failing.add(workload);
@@ -79,13 +82,11 @@ function waitingPods({ machines, unplaced }: ScaleUp): readonly Pod[] {
 }
 
 /** Until the machine is gone and all pods of the workloads run again. */
-function stillObserved(
-  removal: RecentRemoval,
-  { machines, pending, now }: ScalingInput,
-): readonly RecentRemoval[] {
+function stillObserved(removal: RecentRemoval, input: ScalingInput): readonly RecentRemoval[] {
+  const { machines, pending, now } = input;
   const machine = machines.find(({ id }) => id === removal.machine);
   if (machine !== undefined && !isStaying(machine))
-    return [{ ...removal, until: now + OBSERVED_MS }];
+    return [{ ...removal, until: observedUntil(input) }];
   const isOver =
     machine === undefined && !pending.some((pod) => workloadOf(pod) in removal.workloads);
   return isOver || removal.until <= now ? [] : [removal];
@@ -106,7 +107,12 @@ function newRemoval({ machine, node }: DrainStep, input: ScalingInput): readonly
   const moving = input.snapshot.podsOn(node).filter((pod) => !isLeftOnNode(pod));
   const workloads = moving.map(workloadOf).filter((one) => !pendingBefore.has(one));
   if (workloads.length === 0) return [];
-  return [{ machine, workloads: countPods(input, workloads), until: input.now + OBSERVED_MS }];
+  return [{ machine, workloads: countPods(input, workloads), until: observedUntil(input) }];
+}
+
+/** Pods get no new machine before they are old enough. */
+function observedUntil({ now, settings }: ScalingInput): number {
+  return now + OBSERVED_MS + settings.newPodDelayMs;
 }
 
 /** Without those that are being deleted. */

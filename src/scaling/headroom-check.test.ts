@@ -47,6 +47,38 @@ it('a machine is kept when its pods may be scheduled to the node that is kept as
   });
 });
 
+it('a machine is kept when its pods may be scheduled to headroom of one pool, although they fit on that of another', () => {
+  const since = [1, 2, 3, 4].map((id) => [aMachineId(id), NOW - 10 * MINUTE] as const);
+  const { plan } = decide(
+    anInput({
+      pools: [
+        aScalingPool({ name: 'small', limits: { min: 2 }, headroom: { cpu: 1 } }),
+        aScalingPool({ headroom: { machines: 1 } }),
+      ],
+      nodes: [
+        ...[1, 2].map((id) =>
+          aWorkerNode(`s-${id}`, { labels: { 'autoscaler.proxmox/group': 'small' } }),
+        ),
+        ...[3, 4].map((id) => aWorkerNode(`w-${id}`)),
+      ],
+      machines: [
+        ...[1, 2].map((id) => aScalingMachine({ id, pool: 'small', on: `s-${id}` })),
+        ...[3, 4].map((id) => aScalingMachine({ id, on: `w-${id}` })),
+      ],
+      pods: [
+        ...[1, 2].map((id) => aPod({ name: `on-${id}`, on: `s-${id}`, cpu: '1', memory: '1Gi' })),
+        aPod({ name: 'moving', on: 'w-3', cpu: '1', memory: '1Gi' }),
+      ],
+      memory: { assignments: {}, unneededSince: Object.fromEntries(since) },
+    }),
+  );
+  expect(plan.steps).toEqual([]);
+  expect(plan.refusals.find(({ subject }) => subject.name === 'w-3')).toMatchObject({
+    code: 'NodeKeptAsHeadroom',
+    facts: { headroom: 'w-4', nodes: 2 },
+  });
+});
+
 it('of two empty machines one is removed, and no machine with pods at the same time', () => {
   expect(drained(4)).toEqual(['w-4']);
 });

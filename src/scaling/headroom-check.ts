@@ -23,8 +23,8 @@ const MAX_CHECKS = 100;
 export class HeadroomCheck {
   readonly #expendableBelow: number;
   readonly #placeholders: readonly Pod[];
-  /** Names of the nodes that hold headroom. */
-  readonly #holders: readonly string[];
+  /** Names of the nodes that hold headroom, by pool. */
+  readonly #holders: readonly (readonly string[])[];
   /** The cluster as kube-scheduler sees it. */
   readonly #bare: Snapshot;
   #checks = 0;
@@ -42,7 +42,8 @@ export class HeadroomCheck {
       .filter(({ name }) => !avoid.has(name))
       .map(({ name }) => ({ name, pods: cluster.podsOn(name).filter(isPlaceholder) }))
       .filter(({ pods }) => pods.length > 0);
-    this.#holders = held.map(({ name }) => name);
+    const byPool = Map.groupBy(held, ({ pods }) => Object.values(pods[0]?.nodeSelector ?? {})[0]);
+    this.#holders = Array.from(byPool.values(), (nodes) => nodes.map(({ name }) => name));
     this.#placeholders = held.flatMap(({ pods }) => pods.map((pod) => ({ ...pod, nodeName: '' })));
     this.#bare = held.reduce(
       (snapshot, { name, pods }) =>
@@ -66,27 +67,38 @@ export class HeadroomCheck {
   /** Why the pods of a machine must not be evicted while these other machines are removed too. */
   refusalOf(
     { node: { name }, pods }: Candidate,
-    others: readonly Candidate[] = [],
+    beside: readonly Candidate[] = [],
   ): Refused | undefined {
-    const moving = [pods, ...others.map((other) => other.pods)]
+    const moving = [pods, ...beside.map((other) => other.pods)]
       .flat()
       .filter((pod) => !isLeftOnNode(pod) && !this.#isExpendable(pod));
-    const removed = [name, ...others.map(({ node }) => node.name)];
-    const holders = this.#holders.filter((holder) => !removed.includes(holder));
-    if (holders.length === 0 || !moving.some(({ nodeName }) => nodeName === name)) return undefined;
-    const filled = this.#fill(withoutNodes(this.#bare, removed), moving, holders);
-    const [holder] = filled.nodes;
-    if (holder === undefined) return undefined;
-    const { unplaced } = pack(filled.cluster, this.#placeholders, {
+    const removed = [name, ...beside.map(({ node }) => node.name)];
+    const holders = this.#holders.map((ofPool) => ofPool.filter((one) => !removed.includes(one)));
+    if (!moving.some(({ nodeName }) => nodeName === name)) return undefined;
+    const bare = withoutNodes(this.#bare, removed);
+    // The nodes of each pool first: those of another one might take all pods and keep their headroom.
+    for (const first of holders) {
+      const all = [...first, ...holders.flatMap((others) => (others === first ? [] : others))];
+      const holder = this.#findLoss(bare, moving, all);
+      if (holder === undefined) continue;
+      return {
+        code: 'NodeKeptAsHeadroom',
+        reason: `node ${name} is kept: its pods may be scheduled to node ${holder}, and then the headroom on ${formatCount(all.length, 'node')} would be lost`,
+        facts: { headroom: holder, nodes: all.length },
+      };
+    }
+    return undefined;
+  }
+
+  /** The node to which a pod is scheduled if that costs headroom. */
+  #findLoss(bare: Snapshot, pods: readonly Pod[], holders: readonly string[]): string | undefined {
+    const { cluster, nodes } = this.#fill(bare, pods, holders);
+    if (nodes.length === 0) return undefined;
+    const { unplaced } = pack(cluster, this.#placeholders, {
       pools: [],
       expendableBelow: this.#expendableBelow,
     });
-    if (unplaced.length === 0) return undefined;
-    return {
-      code: 'NodeKeptAsHeadroom',
-      reason: `node ${name} is kept: its pods may be scheduled to node ${holder}, and then the headroom on ${formatCount(holders.length, 'node')} would be lost`,
-      facts: { headroom: holder, nodes: holders.length },
-    };
+    return unplaced.length === 0 ? undefined : nodes[0];
   }
 
   /** Places the pods on nodes that hold headroom, as many as fit. */

@@ -212,6 +212,20 @@ describe('machines that cannot be removed one by one', () => {
     expect(created(decide(sixSmallNodes({ pools, pods: [...all, waiting] })))).toEqual([]);
   });
 
+  it('are not replaced while there is headroom, which evicted pods might take', () => {
+    const withHeadroom = (memory: string) => {
+      const labels = { 'autoscaler.proxmox/group': 'small' };
+      const nodes = sixSmallNodes().snapshot.nodes.map((node) => ({ ...node, labels }));
+      return sixSmallNodes({
+        nodes,
+        pools: twoPools({ limits: { max: 6 }, headroom: { memory } }),
+      });
+    };
+    expect(created(decide(withHeadroom('512Mi')))).toEqual([]);
+    // It fits on no node.
+    expect(created(decide(withHeadroom('1Gi')))).toEqual(['large']);
+  });
+
   it('are searched once in the unneeded time, not with every decision', () => {
     const pools = [aScalingPool({ name: 'small', size: { cpu: 2, memory: '2Gi', disk: '20Gi' } })];
     const { memory } = decide(sixSmallNodes({ pools }));
@@ -287,6 +301,16 @@ describe('a replacement in progress', () => {
     expect(failing.memory).toMatchObject({ replacement: undefined, replacementFailures: 1 });
     const next = decide({ ...at(NOW + delayMs + 1), memory: failing.memory });
     expect(next.plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
+  });
+
+  it('fails although it began while the clock was ahead', () => {
+    const now = NOW + 20 * MINUTE;
+    const { memory, ...rest } = carryOut(input, first, { now, pods: blocked });
+    const ahead = { ...memory.replacement!, at: now + 1_000 * HOUR };
+    const followed = decide({ ...rest, memory: { ...memory, replacement: ahead } }).memory;
+    expect(followed.replacement).toMatchObject({ at: now });
+    const later = decide({ ...rest, now: now + delayMs, memory: followed });
+    expect(later.memory.replacement).toBeUndefined();
   });
 
   it('may be followed by another one after a failure, and after the third hours later', () => {

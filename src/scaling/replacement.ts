@@ -37,7 +37,8 @@ export function followReplacement({ machines, memory, now }: ScalingInput): Part
   if (replaced.length === 0) return { replacement: undefined, replacementFailures: 0 };
   if (!replacement.added.every((id) => staying.has(id)))
     return { replacement: undefined, replacementAt: now + AFTER_FAILURE_MS };
-  const at = replaced.length < replacement.replaced.length ? now : replacement.at;
+  // The clock may have been set back since.
+  const at = replaced.length < replacement.replaced.length ? now : Math.min(replacement.at, now);
   return { replacement: { ...replacement, at, replaced } };
 }
 
@@ -81,6 +82,8 @@ export function isReplacementDue(input: ScalingInput, { states, up, down }: Situ
   const { now, memory, pending } = input;
   if (memory.replacement !== undefined || (memory.replacementAt ?? now) > now) return false;
   if (up.machines.length > 0 || up.expected.length > 0) return false;
+  // kube-scheduler does not know headroom: evicted pods would take its place, and that would need a new machine.
+  if (up.placements.some(({ pod }) => isPlaceholder(pod))) return false;
   const unplaced = up.unplaced.filter(({ pod }) => !isPlaceholder(pod));
   if (pending.length > unplaced.length + up.skipped.length) return false;
   // A pod that waits for a pool which may grow again soon.
