@@ -129,9 +129,19 @@ export class ClusterObserver {
   }
 }
 
-/** What the scheduler reads of a Node. */
+/** The controller manager adds them to a Node that is not Ready. */
+const READINESS_TAINTS = new Set([
+  'node.kubernetes.io/not-ready',
+  'node.kubernetes.io/unreachable',
+]);
+
+/**
+ * What the scheduler reads of a Node, or soon will: the controller manager removes its taints from a Ready Node. While it is late
+ * or down, a new machine would get them, too, so that it would help no pod.
+ */
 export function schedulerNode(node: ClusterNode): Node {
-  const { name, labels, taints, unschedulable, declaredFeatures } = node;
+  const { name, labels, ready, unschedulable, declaredFeatures } = node;
+  const taints = node.taints.filter(({ key }) => !ready || !READINESS_TAINTS.has(key));
   // The API server accepts valid quantities only; without any, no pod fits.
   const allocatable = parseResources(node.allocatable);
   return {
