@@ -61,12 +61,10 @@ export function failedRemovalRefusal(
   { node, pods }: Candidate,
   { memory: { failedRemovals = {} }, now }: ScalingInput,
 ): Refused | undefined {
-  const blocking = pods
-    .filter((pod) => !isLeftOnNode(pod))
-    .map((pod) => ({ pod, failed: failedRemovals[workloadOf(pod)] }))
-    .find(({ failed }) => failed !== undefined && failed.until > now);
-  if (blocking?.failed === undefined) return undefined;
-  const { pod, failed } = blocking;
+  const failedOf = (pod: Pod) => failedRemovals[workloadOf(pod)];
+  const pod = pods.find((one) => !isLeftOnNode(one) && (failedOf(one)?.until ?? now) > now);
+  const failed = pod && failedOf(pod);
+  if (pod === undefined || failed === undefined) return undefined;
   return {
     code: 'NodePodsWaitedBefore',
     reason: `node ${node.name} is kept for ${formatAge(failed.until - now)}: when a machine with pods like ${podKey(pod)} was removed, pods had to wait for a new machine`,
