@@ -11,7 +11,9 @@ export default defineConfig({
     ],
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',
-    testTimeout: 30_000,
+    // They only end a failed test: the machine may be loaded.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     coverage: {
       include: ['src/**/*.ts'],
       exclude: ['src/**/*.test.ts', 'src/**/*.contract.ts', 'src/**/gen/**'],

@@ -18,11 +18,14 @@ const json = (name) => [
 const TIERS = [
   { name: 'check', command: ['npm', 'run', '--silent', 'check'] },
   { name: 'test', command: ['npm', 'test', '--silent', '--', ...json('test')] },
-  { name: 'parity', command: ['npm', 'run', '--silent', 'test:parity'] },
+  {
+    // The same cases in every run, here and below; fresh ones without --seed.
+    name: 'parity',
+    command: ['npm', 'run', '--silent', 'test:parity', '--', '--seed', '1'],
+  },
   { name: 'interop-go', command: ['npm', 'run', '--silent', 'test:interop-go'] },
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
   {
-    // The same sample in every run; a fresh one: npm run test:fleet-matrix.
     name: 'fleet-matrix',
     command: ['npm', 'run', '--silent', 'test:fleet-matrix', '--', '--seed', '1'],
   },
@@ -47,12 +50,14 @@ const TIERS = [
     ],
   },
   {
-    // The same seeds in every run; fresh ones: npm run soak -- --seeds N.
     name: 'soak',
     command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '80', '--seed', '1'],
   },
-  { name: 'bootstrap', command: ['npm', 'run', '--silent', 'test:bootstrap'] },
-  { name: 'oracle', command: ['npm', 'run', '--silent', 'test:oracle'] },
+  {
+    name: 'bootstrap',
+    command: ['npm', 'run', '--silent', 'test:bootstrap', '--', '--seed', '1'],
+  },
+  { name: 'oracle', command: ['npm', 'run', '--silent', 'test:oracle', '--', '--seed', '1'] },
   { name: 'fresh-clone', command: ['npm', 'run', '--silent', 'test:fresh-clone'] },
 ];
 

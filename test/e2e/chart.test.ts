@@ -72,7 +72,7 @@ afterAll(async () => {
 
 function run(program: string, args: readonly string[]) {
   const env = { ...process.env, HOME: folder, KUBECONFIG: plane.kubeconfig };
-  return spawnSync(program, args, { encoding: 'utf8', env, cwd: folder, timeout: 60_000 });
+  return spawnSync(program, args, { encoding: 'utf8', env, cwd: folder, timeout: 250_000 });
 }
 
 function installDefinitions(): void {
@@ -83,7 +83,7 @@ function installDefinitions(): void {
   const args = files.flatMap((file) => ['-f', file]);
   const applied = run(kubectlProgram, ['apply', '--server-side', ...args]);
   expect(applied.stdout.match(/ serverside-applied$/gm), applied.stderr).toHaveLength(files.length);
-  const condition = ['--for=condition=Established', '--timeout=30s'];
+  const condition = ['--for=condition=Established', '--timeout=240s'];
   const waited = run(kubectlProgram, ['wait', 'crd', '--all', ...condition]);
   expect(`exit ${waited.status} ${waited.stderr}`).toBe('exit 0 ');
 }

@@ -2,7 +2,7 @@
 // Runs the sites of test/docs/guides.ts with kubectl and helm on a real control plane.
 import { beforeAll, describe, expect, it } from 'vitest';
 import { SITES } from '../docs/guides.ts';
-import { runSite } from '../docs/site.ts';
+import { runSite, SITE_LIMIT_MS } from '../docs/site.ts';
 import { startControlPlane } from './controlplane/index.ts';
 import { BUILD_TIMEOUT_MS, buildHelm, buildKubectl } from './support/command-line-tools.ts';
 import { IS_SAMPLE } from './support/standalone-site.ts';
@@ -33,6 +33,6 @@ describe('the commands of the guides work as they are printed, with kubectl', ()
         await plane.stop();
       }
     },
-    300_000,
+    SITE_LIMIT_MS + 240_000,
   );
 });

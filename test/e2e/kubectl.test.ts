@@ -62,7 +62,7 @@ function run(commandLine: string) {
     cwd: folder,
     env: { ...process.env, KUBECONFIG: join(folder, 'kubeconfig'), HOME: folder },
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 250_000,
   });
   return { status, stdout, stderr };
 }
@@ -95,13 +95,13 @@ describe('kubectl with the simulated cluster', () => {
 
   it('applies a manifest twice, scales it and waits for it', () => {
     expect(kubectl('apply -f web.yaml')).toContain('deployment.apps/web created');
-    kubectl('rollout status deployment/web --timeout=30s');
+    kubectl('rollout status deployment/web --timeout=240s');
     expect(kubectl('apply -f web.yaml')).toContain('deployment.apps/web unchanged');
     expect(kubectl('apply --server-side --force-conflicts -f web.yaml')).toContain(
       'web serverside-applied',
     );
     expect(kubectl('scale deployment web --replicas=5')).toContain('scaled');
-    kubectl('rollout status deployment/web --timeout=30s');
+    kubectl('rollout status deployment/web --timeout=240s');
     expect(kubectl('get deployment web -o jsonpath={.status.availableReplicas}')).toBe('5');
     expect(headOf(kubectl('get pods -o wide'))).toContain('NODE');
     expect(kubectl('get pods --field-selector spec.nodeName=fake-1 -o name')).toContain('pod/web-');
@@ -172,9 +172,9 @@ describe('kubectl with the simulated cluster', () => {
   it('drains a node within the disruption budget, and makes it schedulable again', () => {
     expect(kubectl('cordon fake-1')).toContain('fake-1 cordoned');
     expect(kubectl('get nodes')).toMatch(/fake-1 +Ready,SchedulingDisabled/);
-    expect(kubectl('drain fake-1 --ignore-daemonsets --timeout=60s')).toContain('fake-1 drained');
+    expect(kubectl('drain fake-1 --ignore-daemonsets --timeout=240s')).toContain('fake-1 drained');
     expect(kubectl('get pods --field-selector spec.nodeName=fake-1 -o name')).toBe('');
-    kubectl('rollout status deployment/web --timeout=30s');
+    kubectl('rollout status deployment/web --timeout=240s');
     expect(kubectl('uncordon fake-1')).toContain('fake-1 uncordoned');
   });
 
@@ -214,8 +214,8 @@ describe('kubectl with the simulated cluster', () => {
     expect(kubectl('taint node fake-2 key=value:NoSchedule')).toContain('tainted');
     expect(kubectl('get nodes -l disk=ssd -o name')).toBe('node/fake-2\n');
     expect(kubectl('patch deployment web --patch {"spec":{"replicas":1}}')).toContain('patched');
-    expect(kubectl('delete -f web.yaml --timeout=30s')).toContain('"web" deleted');
-    expect(kubectl('delete namespace one --timeout=30s')).toContain('"one" deleted');
+    expect(kubectl('delete -f web.yaml --timeout=240s')).toContain('"web" deleted');
+    expect(kubectl('delete namespace one --timeout=240s')).toContain('"one" deleted');
     expect(run('get deployment web')).toMatchObject({
       status: 1,
       stderr: 'Error from server (NotFound): deployments.apps "web" not found\n',

@@ -87,7 +87,7 @@ it('a custom resource answers as in the script that the simulator is tested with
   expect(played).toEqual(
     CUSTOM_STEPS.map(({ title, expected }) => ({ title, response: expected })),
   );
-}, 60_000);
+});
 
 /** Runs `change` once, between the read and the first patch. */
 function interceptFirstPatch(transport: Transport, change: () => Promise<unknown>): Transport {

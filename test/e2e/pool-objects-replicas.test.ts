@@ -120,7 +120,7 @@ describe.skipIf(IS_SAMPLE).concurrent('pools that are objects, with several repl
       await waitForNodes(set, 8);
       expect(countVmTasks(site)).toEqual({ created: 8, destroyed: 0 });
 
-      await kubectl.run('delete', 'pvp', 'web', '--timeout=110s');
+      await kubectl.run('delete', 'pvp', 'web', '--timeout=240s');
       expect(listVmsOfPool(site, 'web')).toEqual([]);
       await untilServed({ fixed: 2 });
       await waitForNodes(set, 2);
@@ -173,7 +173,7 @@ describe.skipIf(IS_SAMPLE).concurrent('pools that are objects, with several repl
       );
       expect(countVmTasks(site)).toEqual({ created: 1, destroyed: 1 });
       expect(listLeftovers(site)).toEqual({ vms: [], isos: [] });
-      await kubectl.run('delete', 'pvp', 'pods', '--timeout=60s');
+      await kubectl.run('delete', 'pvp', 'pods', '--timeout=240s');
     },
     2 * TAKEOVER_MS,
   );

@@ -215,7 +215,7 @@ describe('a pool object', () => {
     expect((await kubectl.attempt('scale', 'pvp', 'auto', '--replicas=2')).err).toContain(
       'an autoscaler manages the pool',
     );
-    await kubectl.run('delete', 'pvp', 'auto', '--timeout=60s');
+    await kubectl.run('delete', 'pvp', 'auto', '--timeout=240s');
   });
 
   it('is left out with the reason on its status, and holds up no other', async () => {
@@ -226,7 +226,7 @@ describe('a pool object', () => {
     expect(await kubectl.condition('web', 'Ready')).toMatch(/^True/);
     await kubectl.apply('bad', { size: SIZE, from: { image: 'noble' } });
     await kubectl.untilCondition('bad', 'Ready', /^True/);
-    await kubectl.run('delete', 'pvp', POOL, 'bad', '--timeout=60s');
+    await kubectl.run('delete', 'pvp', POOL, 'bad', '--timeout=240s');
   });
 
   it('writes nothing at rest', async () => {
@@ -248,7 +248,7 @@ describe('a pool object', () => {
   it('is gone when its machines are drained and deleted', async () => {
     await kubectl.run('scale', 'pvp', 'web', '--replicas=2');
     await waitUntil('two nodes', async () => (await readyNodesOf('web')) === 2);
-    await kubectl.run('delete', 'pvp', 'web', '--timeout=110s');
+    await kubectl.run('delete', 'pvp', 'web', '--timeout=240s');
     expect(listVmsOfPool(site, 'web')).toEqual([]);
     expect(await readyNodesOf('web')).toBe(0);
   });
@@ -264,7 +264,7 @@ describe('a pool object', () => {
     await kubectl.apply('kept', spec);
     await waitUntil('a node', async () => (await readyNodesOf('kept')) === 1);
     const vms = listVmsOfPool(site, 'kept');
-    await kubectl.run('delete', 'pvp', 'kept', '--timeout=60s');
+    await kubectl.run('delete', 'pvp', 'kept', '--timeout=240s');
     await waitUntil('its machine is kept', () =>
       replica.program.log().includes('pool kept is not in the config'),
     );
@@ -274,7 +274,7 @@ describe('a pool object', () => {
       async () => (await kubectl.read('kept')).status?.replicas === 1,
     );
     expect(listVmsOfPool(site, 'kept')).toEqual(vms);
-    await kubectl.run('delete', 'pvp', 'kept', '--timeout=110s');
+    await kubectl.run('delete', 'pvp', 'kept', '--timeout=240s');
     expect(listVmsOfPool(site, 'kept')).toEqual([]);
   });
 });

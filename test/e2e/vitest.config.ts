@@ -12,8 +12,9 @@ export default defineConfig({
     globalSetup: ['test/e2e/controlplane/build.ts'],
     pool: 'forks',
     fileParallelism: false,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // They only end a failed test: the machine may be loaded.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     reporters: ['default', 'json'],
     outputFile: { json: '.test-results/e2e.json' },
   },

@@ -6,7 +6,7 @@ import {
   isAroundWrite,
   type KillPoint,
   listKillPoints,
-  sampleEvenly,
+  sampleByName,
   sampleKillPoints,
 } from './kill-points.ts';
 import {
@@ -103,7 +103,7 @@ async function runAll(
   const chosen = sampleKillPoints(recorded, limit[scenario.direction], seed);
   const isWhole = chosen.length === recorded.length;
   const cases = chosen
-    .flatMap((point, at) => listCases(scenario, point, isWhole ? 'both' : (at + seed) % 2))
+    .flatMap((point) => listCases(scenario, point, isWhole ? undefined : seed))
     .filter((one) => only === undefined || caseName(one).includes(only));
   let missed = 0;
   const run = async (one: CrashCase) => {
@@ -112,13 +112,14 @@ async function runAll(
     tally.count(caseName(one), problems);
     return recovery;
   };
-  const repeated = new Set(sampleEvenly(cases, limit.recoveries.crashes, seed));
+  const nameOf = (one: CrashCase) => `${seed} ${caseName(one)}`;
+  const repeated = new Set(sampleByName(cases, limit.recoveries.crashes, nameOf));
   const recoveries: CrashCase[] = [];
   await runConcurrently(cases, async (one) => {
     const recovery = await run(one);
     if (!repeated.has(one)) return;
-    const instants = sampleEvenly(recovery, limit.recoveries.instants, seed);
-    recoveries.push(...instants.map((secondKill) => ({ ...one, secondKill })));
+    const instants = recovery.map((secondKill) => ({ ...one, secondKill }));
+    recoveries.push(...sampleByName(instants, limit.recoveries.instants, nameOf));
   });
   await runConcurrently(recoveries, async (one) => void (await run(one)));
   print(
@@ -132,10 +133,11 @@ async function runAll(
 function listCases(
   scenario: Scenario,
   point: KillPoint,
-  which: 'both' | number,
+  sampleSeed: number | undefined,
 ): readonly CrashCase[] {
   const cases = DATABASE.map((database) => ({ scenario, point, database }));
-  return which === 'both' || isAroundWrite(point) ? cases : cases.filter((_, at) => at === which);
+  if (sampleSeed === undefined || isAroundWrite(point)) return cases;
+  return sampleByName(cases, 1, (one) => `${sampleSeed} ${caseName(one)}`);
 }
 
 function caseName({ scenario, point, database, secondKill }: CrashCase): string {

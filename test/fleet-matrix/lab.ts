@@ -27,7 +27,8 @@ import { LabKubernetes, type SavedObject } from './lab-kubernetes.ts';
 import { configText, isUnmanagedVm, matrixCluster, type SourceName, TOKEN } from './sources.ts';
 
 const root = join(import.meta.dirname, '../..');
-const MAX_RUN_MS = 60_000;
+/** Only ends a failed run: the machine may be loaded. */
+const MAX_RUN_MS = 300_000;
 /** In addition to the speed of the clock. */
 const SIM_SPEED = 8;
 

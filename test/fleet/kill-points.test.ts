@@ -50,6 +50,26 @@ describe('a sample of kill points', () => {
     expect(new Set(sample)).toEqual(new Set(RECORDED.map(formatKillPoint)));
   });
 
+  it('is the same on a machine of another speed, which polls tasks more often', () => {
+    const polled = CREATE.flatMap((call) =>
+      call === 'GET /tasks' ? Array.from({ length: 7 }, () => call) : [call],
+    );
+    const slower = listKillPoints({ writes: 30, calls: polled });
+    const polls = new Set(slower.map(formatKillPoint)).difference(
+      new Set(RECORDED.map(formatKillPoint)),
+    );
+    expect(polls.size).toBeGreaterThan(100);
+    for (const seed of SEEDS) {
+      const names = (points: readonly KillPoint[]) =>
+        sampleKillPoints(points, 18, seed)
+          .map(formatKillPoint)
+          .filter((name) => !name.includes('GET /tasks'));
+      const [faster, other] = [names(RECORDED), names(slower)];
+      expect(other.filter((name) => !faster.includes(name))).toEqual([]);
+      expect(other.length).toBeGreaterThanOrEqual(faster.length - 2);
+    }
+  });
+
   it('fills up from other groups, and takes all points when there are few', () => {
     const few = listKillPoints({ writes: 30, calls: ['POST /qemu'] });
     expect(sampleKillPoints(few, 10, 3)).toHaveLength(10);

@@ -20,6 +20,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
+/** Only ends a failed test: the machine may be loaded. */
+const LIMIT = { timeout: 60_000 };
 const SERVER = 'https://kube.example:6443';
 const CA = '-----BEGIN CERTIFICATE-----\nY2E=\n-----END CERTIFICATE-----\n';
 
@@ -245,14 +247,14 @@ describe('an exec credential plugin', () => {
     await writePlugin(`sleep 600 & echo $! > ${join(folder, 'pid')}; wait`);
     rejectedTokens.add('Bearer p-1');
     const failure = cluster.deleteNode(NODE).catch((error: Error) => error);
-    const pid = await vi.waitUntil(() => readFile(join(folder, 'pid'), 'utf8').catch(() => ''));
+    const pid = await readPid();
     await clock.advance(12_000);
     expect(await failure).toMatchObject({
       code: 'REQUEST_TIMED_OUT',
       message: expect.stringContaining('plugin returned no credentials within 12000 ms'),
       facts: { requestSent: false },
     });
-    await vi.waitUntil(() => !isRunning(Number(pid)));
+    await vi.waitUntil(() => !isRunning(pid), LIMIT);
   });
 
   it('is killed when the cluster is closed', async () => {
@@ -260,10 +262,10 @@ describe('an exec credential plugin', () => {
     await writePlugin(`sleep 600 & echo $! > ${join(folder, 'pid')}; wait`);
     rejectedTokens.add('Bearer p-1');
     const failure = cluster.deleteNode(NODE).catch((error: Error) => error);
-    const pid = await vi.waitUntil(() => readFile(join(folder, 'pid'), 'utf8').catch(() => ''));
+    const pid = await readPid();
     await cluster.close();
     expect(await failure).toMatchObject({ code: 'CANCELLED' });
-    await vi.waitUntil(() => !isRunning(Number(pid)));
+    await vi.waitUntil(() => !isRunning(pid), LIMIT);
   });
 
   it.each([
@@ -278,6 +280,12 @@ describe('an exec credential plugin', () => {
 });
 
 /** A zombie process counts as not running. */
+/** Of the process that the plugin has started. */
+async function readPid(): Promise<number> {
+  const read = () => readFile(join(folder, 'pid'), 'utf8').catch(() => '');
+  return Number(await vi.waitUntil(read, LIMIT));
+}
+
 function isRunning(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));

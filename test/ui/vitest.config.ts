@@ -7,6 +7,8 @@ export default defineConfig({
     globalSetup: ['test/ui/install-chromium.ts'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // Ends a failed test only; the default is a second, in which a loaded machine may draw no frame.
+    expect: { poll: { timeout: 60_000 } },
     fileParallelism: false,
     reporters: ['default', ['json', { outputFile: '.test-results/ui.json' }]],
   },

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the first-boot documents with independent programs: Debian's cloud-init for the documents; isoinfo,
 // xorriso and pycdlib for the ISO; PyYAML for the YAML; dash and OpenSSL for the scripts; systemd for the units. Usage: npm
-// run test:bootstrap. The first run needs root on Debian or Ubuntu, to install them.
+// run test:bootstrap -- [--seed S]. The first run needs root on Debian or Ubuntu, to install them.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { checkAgentToken } from './agent-token.ts';
 import { checkDocuments } from './documents.ts';
 import { checkIsos } from './isos.ts';
@@ -14,6 +15,7 @@ import { Tally } from './tally.ts';
 import { CannotRun, ensureTools } from './tools.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
+const { values: options } = parseArgs({ options: { seed: { type: 'string' } } });
 
 function say(text: string): void {
   console.log(`bootstrap: ${text}`);
@@ -29,7 +31,7 @@ function main(): void {
     }
     say(`${Object.keys(SAMPLES).length} seeds read by cloud-init, PyYAML, dash and systemd`);
     say(`${checkAgentToken(folder, tally)} CA bundles hashed by the script of the agent's token`);
-    const seed = Math.floor(Math.random() * 2 ** 31);
+    const seed = Number(options.seed ?? Math.floor(Math.random() * 2 ** 31));
     say(`${checkRandomYaml(folder, tally, seed)} random values of seed ${seed} read by PyYAML`);
     const isos = checkIsos({ samples: SAMPLES, folder, tally, pycdlib });
     say(`${isos} ISOs read by isoinfo, xorriso and pycdlib`);

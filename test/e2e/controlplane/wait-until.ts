@@ -14,7 +14,7 @@ export class PermanentFailure extends Error {}
 export async function waitUntil<T>(
   condition: string,
   check: () => T | Promise<T>,
-  limitMs = 60_000,
+  limitMs = 240_000,
 ): Promise<Exclude<T, undefined | false>> {
   const deadline = performance.now() + limitMs;
   let last: unknown;

@@ -6,6 +6,8 @@ import { systemClock } from '../../../src/system/index.ts';
 import type { Replica } from './simulated-site.ts';
 
 const PROBE_MS = 1_000;
+/** A process that has ended refuses at once; one on a loaded machine is slow. */
+const PROBE_TIMEOUT_MS = 5_000;
 
 export interface ReplicaService {
   /** `127.0.0.1:PORT`. */
@@ -47,7 +49,7 @@ export async function startReplicaService(): Promise<ReplicaService> {
   const probing = (async () => {
     while (!closing.signal.aborted) {
       for (const replica of replicas.values()) {
-        const signal = AbortSignal.timeout(PROBE_MS);
+        const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
         const isReady = await fetch(`${replica.health}/readyz`, { signal }).then(
           ({ ok }) => ok,
           () => false,

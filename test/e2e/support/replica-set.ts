@@ -99,6 +99,9 @@ export async function findFollower(set: ReplicaSet): Promise<Replica> {
   return follower;
 }
 
+/** A call that is answered late, because the machine is loaded, has not failed; one that is sent twice may count twice. */
+const CALL = { deadlineMs: 60_000 };
+
 const READS = [
   ['NodeGroups', {}],
   ['NodeGroupTargetSize', { id: POOL }],
@@ -114,7 +117,7 @@ export function watchCalls({ client }: ReplicaSet) {
     let lastSuccessAt = systemClock.monotonic();
     while (!stop.signal.aborted) {
       for (const [rpc, request] of READS) {
-        const error = await client.call(rpc, request, { deadlineMs: 5_000 }).then(
+        const error = await client.call(rpc, request, CALL).then(
           () => undefined,
           (failure: Error) => failure,
         );
@@ -139,7 +142,7 @@ export async function increaseSize(client: RpcClient, delta: number): Promise<vo
   await waitUntil(
     'the increase is accepted',
     async () => {
-      await client.call('NodeGroupIncreaseSize', { id: POOL, delta }, { deadlineMs: 5_000 });
+      await client.call('NodeGroupIncreaseSize', { id: POOL, delta }, CALL);
       return true;
     },
     TAKEOVER_MS,
