@@ -158,8 +158,9 @@ async function enqueueMachines(
 }
 
 /**
- * Soon while a machine is in progress, or waits for a region that cannot be read. A machine in back-off counts from its
- * end; a machine that waits for capacity is tried again in the next regular pass. A drain needs no pass.
+ * Soon while a machine is in progress, or waits for a region that cannot be read, or a command may wait for the first
+ * answer of a region. A machine in back-off counts from its end; a machine that waits for capacity is tried again in the
+ * next regular pass. A drain needs no pass.
  */
 function nextPassAt(
   context: ReconcileContext,
@@ -177,8 +178,16 @@ function nextPassAt(
     if (phase === 'requested') return backoffOf(context, pool)?.until ?? placingAt(pool);
     return phase === 'draining' ? latest : (backoffEndOf(context, id) ?? soonest);
   };
-  const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
+  const first = isFirstAnswerAwaited(context.state) ? soonest : latest;
+  const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), first);
   return Math.max(soonest, next);
+}
+
+function isFirstAnswerAwaited({ regionReadings }: DriverState): boolean {
+  return [...regionReadings.values()].some(
+    ({ view, error, reading }) =>
+      reading !== undefined && view === undefined && error === undefined,
+  );
 }
 
 /** Wall clock. */
