@@ -2,6 +2,7 @@
 // One pass over the whole fleet: read records, regions and cluster; adopt, apply intents, place, clean up. Machines are
 // added to the work queue and not reconciled here, so that a host that does not answer delays only its own.
 // Level-triggered: it decides from what is there, not from what happened before.
+import { formatCount } from '../../model/format-text.ts';
 import type { JournalSubject } from '../../model/journal-entry.ts';
 import { isPhaseSettled, type Machine, mayHaveVm } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
@@ -204,7 +205,7 @@ async function recordRemovedPools(context: ReconcileContext): Promise<void> {
       kind: 'refused',
       subject: { pool: name },
       reason: 'PoolNotInConfig',
-      message: `pool ${name} is not in the config, so its ${machines.length} machines are kept as they are: add the pool again, or run pvescaler pool delete ${name}`,
+      message: `pool ${name} is not in the config, so its ${formatCount(machines.length, 'machine')} ${machines.length === 1 ? 'is kept as it is' : 'are kept as they are'}: add the pool again, or run pvescaler pool delete ${name}`,
       numbers: { machines: machines.length },
     });
   }
