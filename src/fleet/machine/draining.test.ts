@@ -338,6 +338,10 @@ describe('a drain is undone', () => {
     await runPasses(testFleet, 40);
     await onlyMachine(testFleet, 'ready');
     expect(await testFleet.drain()).toMatchObject({ reason: 'idle', undo: { cause: 'timed-out' } });
+    const entries = await testFleet.store.journal.read();
+    const end = entries.find(({ reason }) => reason === 'DrainTimedOut');
+    // Not only at the next try of an eviction.
+    expect(end?.numbers?.['seconds']).toBeLessThanOrEqual(22);
   });
 
   it('at its timeout also while Proxmox cannot be read', async () => {
