@@ -37,7 +37,10 @@ export function addExplain(parent: Command, host: CommandHost): void {
           name: kind === 'node' ? completeNodeName(explained, name) : name,
         });
       if (options.input !== undefined) return print(await explainStored(host, options.input));
-      return withPlan(host, options, ({ input, decision: { plan } }) => print({ input, plan }));
+      return withPlan(host, options, async ({ input, decision: { plan } }, { fleet }) => {
+        const { removedPools } = await fleet.status();
+        return print({ input, plan, removedPools });
+      });
     },
   );
 }

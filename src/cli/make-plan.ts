@@ -10,12 +10,12 @@ import { withFleet } from './with-fleet.ts';
 export async function withPlan(
   host: CommandHost,
   options: ConfigOptions,
-  use: (planned: PlannedOnce) => Promise<void> | void,
+  use: (planned: PlannedOnce, open: OpenFleet) => Promise<void> | void,
 ): Promise<void> {
   await withFleet(host, options, {
     access: 'drive',
     watch: 'all',
-    use: async (open) => use(await makePlan(host, open)),
+    use: async (open) => use(await makePlan(host, open), open),
   });
 }
 

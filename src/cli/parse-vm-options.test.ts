@@ -78,6 +78,9 @@ describe('parseVmOptions', () => {
     expect(parse('--network static --ip fd00::5/64').vm.network).toMatchObject({
       address: 'fd00::5/64',
     });
+    expect(parse('--network static --ip fd00::5/64 --gateway fe80::1').vm.network).toMatchObject({
+      gateway: 'fe80::1',
+    });
   });
 
   it('prefers the only template to its image, and names the sources when there are several', () => {
@@ -101,6 +104,13 @@ describe('parseVmOptions', () => {
     ['--network static --ip 10.0.0.5', /prefix length/],
     ['--network static --ip 10.0.0.500/24', /not an IP address/],
     ['--network static --ip 10.0.0.5/24 --gateway x', /--gateway x is not an IP address/],
+    [
+      '--network static --ip 10.0.0.5/24 --gateway 10.0.1.1',
+      /--gateway 10.0.1.1 is not in the subnet of --ip 10.0.0.5\/24/,
+    ],
+    ['--network static --ip 10.0.0.5/24 --gateway fd00::1', /is not in the subnet/],
+    ['--network static --ip 10.0.0.5/24 --gateway 10.0.0.5', /is the address of the VM/],
+    ['--network static --ip 10.0.0.0/24', /--ip 10.0.0.0\/24 is the network or broadcast address/],
     ['--count 2 --vmid 300', /--vmid is for one VM, not for 2/],
     ['--vmid 5', /--vmid 5 is not a whole number from 100/],
     ['--host pve9', /--host pve9: there is no such host; there are pve1, pve2/],

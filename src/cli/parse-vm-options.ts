@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of `vm create`, as a request to the fleet.
-import type { Config } from '../config/index.ts';
+import { type Config, type IpAddress, parseIpAddress, subnetOf } from '../config/index.ts';
 import type { VmsRequest } from '../fleet/index.ts';
 import type { HostRef, MachineSize } from '../model/machine.ts';
 import { parsePoolName } from '../model/names.ts';
@@ -124,32 +124,48 @@ function parseNetwork({ network, ip, gateway, dns }: VmOptions): VmNetwork {
     return { kind: 'dhcp' };
   }
   if (ip === undefined) throw usage('--network static needs --ip, as in --ip 10.0.0.5/24');
-  const address = parseCidr(ip);
-  if (gateway !== undefined) requireAddress('--gateway', gateway);
+  const { address, subnet } = parseCidr(ip);
+  if (gateway !== undefined) {
+    const parsed = parseAddress('--gateway', gateway);
+    if (parsed.text === address.text) throw usage(`--gateway ${gateway} is the address of the VM`);
+    // With another one the guest has no network, which would show only when the time for its start is over.
+    if (!isLinkLocal(parsed) && !isIn(subnet, parsed, address))
+      throw usage(`--gateway ${gateway} is not in the subnet of --ip ${ip}`);
+  }
   const servers = (dns ?? '').split(',').filter((server) => server !== '');
-  for (const server of servers) requireAddress('--dns', server);
-  return { kind: 'static', address, ...(gateway !== undefined && { gateway }), dns: servers };
+  for (const server of servers) parseAddress('--dns', server);
+  return { kind: 'static', address: ip, ...(gateway !== undefined && { gateway }), dns: servers };
 }
 
-function parseCidr(text: string): string {
-  const [address = '', prefix = '', more] = text.split('/');
-  requireAddress('--ip', address);
-  const max = address.includes(':') ? 128 : 32;
+type Subnet = ReturnType<typeof subnetOf>;
+
+function isIn({ first, last }: Subnet, { family, value }: IpAddress, own: IpAddress): boolean {
+  return family === own.family && value >= first && value <= last;
+}
+
+/** `fe80::/10`: such a router is reached from every subnet. */
+function isLinkLocal({ family, value }: IpAddress): boolean {
+  return family === 6 && value >> 118n === 0x3fan;
+}
+
+function parseCidr(text: string): { readonly address: IpAddress; readonly subnet: Subnet } {
+  const [host = '', prefix = '', more] = text.split('/');
+  const address = parseAddress('--ip', host);
+  const max = address.family === 6 ? 128 : 32;
   const isPrefix = /^\d{1,3}$/.test(prefix) && Number(prefix) >= 1 && Number(prefix) <= max;
-  if (isPrefix && more === undefined) return text;
-  throw usage(`--ip ${text} needs the prefix length of its subnet, as in ${address}/24`);
+  if (!isPrefix || more !== undefined)
+    throw usage(`--ip ${text} needs the prefix length of its subnet, as in ${host}/24`);
+  const subnet = subnetOf(address, Number(prefix));
+  const isReserved = [subnet.first, subnet.last].includes(address.value);
+  if (address.family === 4 && Number(prefix) < 31 && isReserved)
+    throw usage(`--ip ${text} is the network or broadcast address of its subnet`);
+  return { address, subnet };
 }
 
-function requireAddress(option: string, text: string): void {
-  if (isIpAddress(text)) return;
+function parseAddress(option: string, text: string): IpAddress {
+  const parsed = parseIpAddress(text);
+  if (parsed.ok) return parsed.value;
   throw usage(`${option} ${text} is not an IP address`);
-}
-
-function isIpAddress(text: string): boolean {
-  const octets = text.split('.');
-  if (octets.length === 4)
-    return octets.every((octet) => /^(0|[1-9]\d{0,2})$/.test(octet) && Number(octet) < 256);
-  return text.includes(':') && URL.canParse(`http://[${text}]`);
 }
 
 function parseSource(config: Config, { from, clone }: VmOptions): VmSource {

@@ -28,6 +28,8 @@ export class Progress {
   #otherDriver: { readonly holder: string; readonly since: number } | undefined;
   /** Why a region that the command needs cannot be read. Undefined while a read may still succeed. */
   readError: PvescalerError | undefined;
+  /** Why nothing was requested yet; undefined before the first pass. */
+  waitsFor: string | undefined;
   /** True once the regions were read, by this process or by the one that drives. */
   isSynced = false;
   /** Passes of this process in which the regions were read. */
@@ -59,7 +61,7 @@ export class Progress {
       this.#printOnce(
         `${holder} drives this cluster with another state database and does not see requests in this one`,
       ),
-    onError: (error) => this.#printOnce(error.message),
+    onError: (error) => this.#reportWait(error.message),
   };
 
   /** Prints changes since the last call, and shows what is in progress. */
@@ -81,12 +83,16 @@ export class Progress {
     if (Object.keys(stale).length + undecided.length === 0) this.completePasses += 1;
     const unread = this.#regions.find((region) => stale[region] !== undefined);
     const undecidedRegion = this.#regions.find((region) => undecided.includes(region));
-    if (unread !== undefined) this.#printOnce(`cannot read region ${unread}: ${stale[unread]}`);
-    else if (undecidedRegion !== undefined) {
-      this.#printOnce(
+    if (unread !== undefined) {
+      // Without an answer the reason only counts seconds.
+      const key = errors[unread] === undefined ? `no answer of ${unread}` : undefined;
+      this.#reportWait(`cannot read region ${unread}: ${stale[unread]}`, key);
+    } else if (undecidedRegion !== undefined) {
+      this.#reportWait(
         `region ${undecidedRegion}: waiting for a VM that is being cloned; its owner is not known yet`,
       );
     } else {
+      this.waitsFor = undefined;
       this.isSynced = true;
       this.syncedPasses += 1;
     }
@@ -138,9 +144,14 @@ export class Progress {
     }
   }
 
-  #printOnce(line: string): void {
-    if (this.#lastLine === line) return;
-    this.#lastLine = line;
+  #reportWait(reason: string, key?: string): void {
+    this.waitsFor = reason;
+    this.#printOnce(reason, key);
+  }
+
+  #printOnce(line: string, key = line): void {
+    if (this.#lastLine === key) return;
+    this.#lastLine = key;
     this.#print(line);
   }
 

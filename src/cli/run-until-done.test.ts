@@ -47,12 +47,12 @@ const FAILURE = {
 function reportPass(
   events: DriverEvents,
   errors: Readonly<Record<string, PvescalerError>> = {},
+  silent: Readonly<Record<string, string>> = {},
 ): void {
   events.onPassBegin?.();
   const seenAt = { regions: {}, cluster: undefined };
-  const stale = Object.fromEntries(
-    Object.entries(errors).map(([region, { message }]) => [region, message]),
-  );
+  const failed = Object.entries(errors).map(([region, { message }]) => [region, message]);
+  const stale = { ...silent, ...Object.fromEntries(failed) };
   events.onPass?.({
     stale,
     errors,
@@ -69,6 +69,7 @@ function reportPass(
 function createFleetUnderTest(
   otherForMs: number,
   errorsAt: (ms: number) => Readonly<Record<string, PvescalerError>> = () => ({}),
+  silentAt: (ms: number) => Readonly<Record<string, string>> = () => ({}),
 ) {
   const clock = new VirtualClock();
   const printed: string[] = [];
@@ -79,7 +80,10 @@ function createFleetUnderTest(
     const start = clock.monotonic();
     while (!signal.aborted) {
       if (clock.monotonic() - start < otherForMs) events.onWaiting?.('other/1');
-      else reportPass(events, errorsAt(clock.monotonic() - start));
+      else {
+        const ms = clock.monotonic() - start;
+        reportPass(events, errorsAt(ms), silentAt(ms));
+      }
       await clock.sleep(1_000, { signal }).catch(() => undefined);
     }
   };
@@ -195,6 +199,20 @@ describe('runUntilDone with an operation that does not finish', () => {
     await expect(run(never)).rejects.toMatchObject({
       message: 'interrupted before anything was requested',
     });
+  });
+
+  it('says which region has not answered when nothing was submitted in time, and prints that once', async () => {
+    const silent = (ms: number) => ({ lab: `it has not answered for ${ms / 1_000} s` });
+    const { printed, run } = createFleetUnderTest(0, () => ({}), silent);
+    await expect(run({ ...never, regions: ['lab'], timeoutMs: 5_500 })).rejects.toMatchObject({
+      code: 'REQUEST_TIMED_OUT',
+      message:
+        'timed out before anything was requested: cannot read region lab: it has not answered for 5 s',
+      hint: expect.stringContaining('pvescaler doctor'),
+    });
+    expect(printed.filter((line) => line.startsWith('cannot read'))).toEqual([
+      'cannot read region lab: it has not answered for 0 s\n',
+    ]);
   });
 });
 

@@ -134,7 +134,12 @@ async function describeEnd(
   { open, operation, progress, isSubmitted }: EndState,
 ): Promise<readonly [string, { readonly hint: string }]> {
   if (!isSubmitted) {
-    return [`${cause} before anything was requested`, { hint: 'Run the command again.' }];
+    const message = `${cause} before anything was requested`;
+    const { waitsFor } = progress;
+    if (waitsFor === undefined) return [message, { hint: 'Run the command again.' }];
+    const hint =
+      'Nothing was changed. pvescaler doctor shows what is wrong; then run the command again.';
+    return [`${message}: ${waitsFor}`, { hint }];
   }
   const { machines, openIntents } = await open.fleet.status();
   const unfinished = machines.filter(operation.isUnfinished);

@@ -51,3 +51,4 @@ export {
 export type { SecretSource } from './secrets/secret-source.ts';
 export { renderConfigJson, renderConfigYaml, type ShownValue } from './show/show-config.ts';
 export { type StarterOptions, starterConfig } from './starter/starter-config.ts';
+export { type IpAddress, parseIpAddress, subnetOf } from './values/ip-address.ts';

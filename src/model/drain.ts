@@ -31,7 +31,7 @@ export const DRAIN_TRANSITIONS: Readonly<Record<DrainState, readonly DrainState[
 export type UndoCause = 'cancelled' | 'changed' | 'timed-out';
 
 export interface DrainBlocker {
-  /** A pod as `namespace/name`, or `volume <name>`. */
+  /** A pod as `namespace/name`, `volume <name>`, or `Proxmox region <name>`. */
   readonly object: string;
   readonly reason: string;
 }

@@ -123,7 +123,7 @@ export const ERROR_CODES = {
   VM_ID_TAKEN: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'Do nothing: pvescaler tries the next free VM id.',
+    hint: 'Choose another --vmid; an id that pvescaler chose itself is replaced by the next free one.',
   }),
   VM_LOCKED: code({
     class: 'Conflict',
@@ -174,7 +174,7 @@ export const ERROR_CODES = {
   NO_HOST_FITS: code({
     class: 'NoCapacity',
     retry: 'on-change',
-    hint: 'Free memory or cores on a host, add a host, or raise the overcommit in placement.',
+    hint: 'Free memory or cores on a host, start a host that is offline, add a host, or raise the overcommit in placement.',
   }),
   NO_STORAGE_SPACE: code({
     class: 'NoCapacity',

@@ -80,6 +80,26 @@ describe('explain', () => {
     ).toBe('node w-1 is unneeded now, and is removed when it has been for 10m');
   });
 
+  it('says that a pool is no longer in the config, and that its machines are kept', () => {
+    const input = anInput({ nodes: [aWorkerNode('old-1')] });
+    const removedPools = [{ name: 'old', machines: [{ nodeName: 'old-1' }, {}] }];
+    const explained = { input, plan: decide(input).plan, removedPools };
+    expect(explain(explained, 'pool', 'old')).toMatchObject({
+      isKnown: true,
+      lines: [
+        {
+          text: 'is not in the config, so its 2 machines are kept as they are: add the pool again, or run pvescaler pool delete old',
+        },
+      ],
+    });
+    expect(explain(explained, 'node', 'old-1').lines).toMatchObject([
+      {
+        text: 'is of a machine of pool old, which is not in the config, so it is kept as it is: add the pool again, or run pvescaler pool delete old',
+      },
+    ]);
+    expect(explain(explained, 'pool', 'other').isKnown).toBe(false);
+  });
+
   it('says why the pods of a node fit on no other node, with the numbers', () => {
     const input = anInput({
       nodes: ['w-1', 'w-2', 'w-3', 'w-4'].map((name) => aWorkerNode(name)),

@@ -30,6 +30,13 @@ export interface ExplanationLine {
 export interface Explained {
   readonly input: ScalingInput;
   readonly plan: Plan;
+  /** Pools that are not in the config and still have machines; those are not in the input. */
+  readonly removedPools?: readonly RemovedPool[];
+}
+
+interface RemovedPool {
+  readonly name: string;
+  readonly machines: readonly { readonly nodeName?: string }[];
 }
 
 /** The name of a pod is `namespace/name`, or a name that is unique; of a host `region/name`, or a unique name. */
@@ -133,13 +140,19 @@ function keyOf({ namespace, name }: PodName): string {
   return `${namespace}/${name}`;
 }
 
-function explainNode({ input, plan }: Explained, name: string): Explanation {
+function explainNode({ input, plan, removedPools = [] }: Explained, name: string): Explanation {
   const subject = { kind: 'node' as const, name };
   const node = input.snapshot.nodes.find((one) => one.name === name);
   if (node === undefined) return { subject, isKnown: false, lines: [] };
   const machine = input.machines.find((one) => one.node?.name === name);
   if (machine === undefined) {
-    const text = 'is no node of a pvescaler machine, so it is never removed';
+    const removed = removedPools.find(({ machines }) =>
+      machines.some(({ nodeName }) => nodeName === name),
+    );
+    const text =
+      removed === undefined
+        ? 'is no node of a pvescaler machine, so it is never removed'
+        : `is of a machine of pool ${removed.name}, which is not in the config, so it is kept as it is: ${endOf(removed)}`;
     return { subject, isKnown: true, lines: [stateLine(text)] };
   }
   const pool = input.pools.find(({ config }) => config.name === machine.pool);
@@ -196,10 +209,26 @@ function utilizationLine(
   );
 }
 
-function explainPool({ input, plan }: Explained, name: string): Explanation {
+/** What a person can do about the machines of a removed pool. */
+function endOf({ name }: RemovedPool): string {
+  return `add the pool again, or run pvescaler pool delete ${name}`;
+}
+
+function explainRemovedPool({ removedPools = [] }: Explained, name: string): Explanation {
+  const subject = { kind: 'pool' as const, name };
+  const removed = removedPools.find((one) => one.name === name);
+  if (removed === undefined) return { subject, isKnown: false, lines: [] };
+  const count = removed.machines.length;
+  const kept = `${formatCount(count, 'machine')} ${count === 1 ? 'is kept as it is' : 'are kept as they are'}`;
+  const text = `is not in the config, so its ${kept}: ${endOf(removed)}`;
+  return { subject, isKnown: true, lines: [stateLine(text, { machines: count })] };
+}
+
+function explainPool(explained: Explained, name: string): Explanation {
+  const { input, plan } = explained;
   const subject = { kind: 'pool' as const, name };
   const pool = input.pools.find(({ config }) => config.name === name);
-  if (pool === undefined) return { subject, isKnown: false, lines: [] };
+  if (pool === undefined) return explainRemovedPool(explained, name);
   const { min, max, schedule } = effectiveLimits(pool.config, input.now);
   const members = input.machines.filter((one) => one.pool === name && isMember(one));
   const ready = members.filter(({ phase }) => phase === 'ready').length;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import type { NotPlaced } from '../../placement/index.ts';
 import { aMachine, aMachineId } from '../../ports/fakes/sample-records.ts';
 import { aHost, aPool, REGION, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 import {
@@ -13,6 +14,38 @@ import {
   runPasses,
   untilAtRest,
 } from '../testing/test-fleet.ts';
+import { describeHosts } from './place.ts';
+
+describe('describeHosts', () => {
+  const excluded = ['pve1', 'pve2', 'pve3', 'pve4'].map((host) => ({
+    host,
+    reason: 'HostNotAllowed' as const,
+    message: `host ${host} is not in hosts.allow of pool small`,
+    numbers: {},
+  }));
+  const unknown = {
+    host: 'pve9',
+    reason: 'HostUnknown' as const,
+    message: 'host pve9 is in hosts.allow of pool small, but Proxmox has no such host',
+    numbers: {},
+  };
+
+  const notPlaced = (refusals: NotPlaced['refusals'], { message } = refusals[0]!): NotPlaced => ({
+    placed: false,
+    code: 'HOST_NOT_FOUND',
+    message,
+    refusals,
+  });
+
+  it('leaves out hosts that the config excludes, unless it excludes all', () => {
+    expect(describeHosts(notPlaced([...excluded, unknown]))).toBe(unknown.message);
+    const offline = { ...unknown, reason: 'HostOffline' as const, message: 'host pve9 is offline' };
+    expect(describeHosts(notPlaced([...excluded, offline], offline))).toBe('host pve9 is offline');
+    expect(describeHosts(notPlaced(excluded.slice(0, 2)))).toBe(
+      'host pve1 is not in hosts.allow of pool small; host pve2 is not in hosts.allow of pool small',
+    );
+  });
+});
 
 describe('place', () => {
   it('releases the address of a machine whose VM id was taken, and chooses another id and address', async () => {

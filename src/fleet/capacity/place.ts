@@ -15,6 +15,7 @@ import {
   type Placed,
   type PlacementRequest,
   pickFreeName,
+  type RefusalReason,
   type RegionFacts,
   reservationsOf,
   type Source,
@@ -116,16 +117,19 @@ async function placeIn(
 }
 
 const MAX_NAMED_HOSTS = 4;
+const EXCLUDED: readonly RefusalReason[] = ['HostNotAllowed', 'HostDenied'];
 
-/** The reason nearest to a placement, then one of each other host. */
+/** The reason nearest to a placement, then one of each other host. Hosts that the config excludes hide no other reason. */
 export function describeHosts({ message, refusals }: NotPlaced): string {
-  const nearest = refusals.find((refusal) => refusal.message === message)?.host;
+  const usable = refusals.filter(({ reason }) => !EXCLUDED.includes(reason));
+  const shown = usable.length > 0 ? usable : refusals;
+  const nearest = shown.find((refusal) => refusal.message === message) ?? shown[0];
   const byHost = Map.groupBy(
-    refusals.filter(({ host }) => host !== nearest),
+    shown.filter(({ host }) => host !== nearest?.host),
     ({ host }) => host,
   );
   const others = Array.from(byHost.values(), ([first]) => first?.message ?? '');
-  const named = [message, ...others].slice(0, MAX_NAMED_HOSTS);
+  const named = [nearest?.message ?? message, ...others].slice(0, MAX_NAMED_HOSTS);
   const more = others.length + 1 - named.length;
   return `${named.join('; ')}${more === 0 ? '' : `; and ${formatCount(more, 'more host')}`}`;
 }

@@ -51,6 +51,12 @@ export class MachineReconcile {
     return placement;
   }
 
+  /** True before the machine has a region. */
+  get isRegionReadable(): boolean {
+    const { placement } = this.machine;
+    return placement === undefined || this.context.views.has(placement.region);
+  }
+
   get vm(): VmRef {
     const { vmId, host } = this.placement;
     return { vmId, host };

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import { InvalidConfig, TaskFailed, Unauthorized, Unreachable } from '../../ports/errors.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { someSettings } from '../testing/settings.ts';
 import {
   aTestFleet,
@@ -53,6 +54,19 @@ describe('the time of the next pass', () => {
     const { nextPassAt } = await fleet.reconcileOnce(await store.leases.acquire(request));
     return nextPassAt - clock.now();
   }
+
+  it('is soon while a region has not answered for the first time, and far away after an error', async () => {
+    const testFleet = aTestFleet();
+    const { clock, hypervisor } = testFleet;
+    let fail = () => {};
+    hypervisor.view = () =>
+      new Promise((_, reject) => {
+        fail = () => reject(new Unauthorized('CREDENTIALS_REFUSED', 'invalid token value!'));
+      });
+    expect(await advanceUntilSettled(clock, untilNextPass(testFleet))).toBe(BUSY_MS);
+    fail();
+    expect(await advanceUntilSettled(clock, untilNextPass(testFleet))).toBe(RECONCILE_MS);
+  });
 
   it('is far away at rest, and soon while a machine is in progress', async () => {
     const testFleet = aTestFleet();

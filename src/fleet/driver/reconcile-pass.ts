@@ -2,6 +2,7 @@
 // One pass over the whole fleet: read records, regions and cluster; adopt, apply intents, place, clean up. Machines are
 // added to the work queue and not reconciled here, so that a host that does not answer delays only its own.
 // Level-triggered: it decides from what is there, not from what happened before.
+import { formatCount } from '../../model/format-text.ts';
 import type { JournalSubject } from '../../model/journal-entry.ts';
 import { isPhaseSettled, type Machine, mayHaveVm } from '../../model/machine.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
@@ -158,8 +159,9 @@ async function enqueueMachines(
 }
 
 /**
- * Soon while a machine is in progress, or waits for a region that cannot be read. A machine in back-off counts from its
- * end; a machine that waits for capacity is tried again in the next regular pass. A drain needs no pass.
+ * Soon while a machine is in progress, or waits for a region that cannot be read, or a command may wait for the first
+ * answer of a region. A machine in back-off counts from its end; a machine that waits for capacity is tried again in the
+ * next regular pass. A drain needs no pass.
  */
 function nextPassAt(
   context: ReconcileContext,
@@ -177,8 +179,16 @@ function nextPassAt(
     if (phase === 'requested') return backoffOf(context, pool)?.until ?? placingAt(pool);
     return phase === 'draining' ? latest : (backoffEndOf(context, id) ?? soonest);
   };
-  const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
+  const first = isFirstAnswerAwaited(context.state) ? soonest : latest;
+  const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), first);
   return Math.max(soonest, next);
+}
+
+function isFirstAnswerAwaited({ regionReadings }: DriverState): boolean {
+  return [...regionReadings.values()].some(
+    ({ view, error, reading }) =>
+      reading !== undefined && view === undefined && error === undefined,
+  );
 }
 
 /** Wall clock. */
@@ -195,7 +205,7 @@ async function recordRemovedPools(context: ReconcileContext): Promise<void> {
       kind: 'refused',
       subject: { pool: name },
       reason: 'PoolNotInConfig',
-      message: `pool ${name} is not in the config, so its ${machines.length} machines are kept as they are: add the pool again, or run pvescaler pool delete ${name}`,
+      message: `pool ${name} is not in the config, so its ${formatCount(machines.length, 'machine')} ${machines.length === 1 ? 'is kept as it is' : 'are kept as they are'}: add the pool again, or run pvescaler pool delete ${name}`,
       numbers: { machines: machines.length },
     });
   }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { CORDONED_BY_DRAIN, DRAIN_TAINT } from '../../model/drain.ts';
 import { NO_RESOURCES } from '../../model/resources.ts';
-import { TimedOut, Unauthorized } from '../../ports/errors.ts';
+import { TimedOut, Unauthorized, Unreachable } from '../../ports/errors.ts';
 import {
   aDrainTestFleet,
   BUDGET,
@@ -14,6 +14,7 @@ import {
   restoredNode,
 } from '../testing/drain-test-fleet.ts';
 import { aJoiningPool, onlyMachine } from '../testing/joining-test-fleet.ts';
+import { REGION } from '../testing/settings.ts';
 import {
   existingResources,
   journalReasonsIn,
@@ -25,6 +26,8 @@ import {
 } from '../testing/test-fleet.ts';
 
 const MINUTE_MS = 60_000;
+/** What a drain waits for while its region cannot be read. */
+const UNREADABLE = { object: `Proxmox region ${REGION}`, reason: 'it cannot be read' };
 const DAEMON_SET = { kind: 'DaemonSet', name: 'logs', uid: 'uid-of-logs' };
 
 describe('a drain', () => {
@@ -335,6 +338,50 @@ describe('a drain is undone', () => {
     await runPasses(testFleet, 40);
     await onlyMachine(testFleet, 'ready');
     expect(await testFleet.drain()).toMatchObject({ reason: 'idle', undo: { cause: 'timed-out' } });
+    const entries = await testFleet.store.journal.read();
+    const end = entries.find(({ reason }) => reason === 'DrainTimedOut');
+    // Not only at the next try of an eviction.
+    expect(end?.numbers?.['seconds']).toBeLessThanOrEqual(22);
+  });
+
+  it('at its timeout also while Proxmox cannot be read', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { hypervisor, clock } = testFleet;
+    testFleet.cluster.state.onEvicted = () => undefined;
+    testFleet.putPod({ name: 'web-0' });
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    hypervisor.onCall = () => {
+      throw new Unreachable('PVE_UNREACHABLE', 'connection refused');
+    };
+    await runPasses(testFleet, 5);
+    testFleet.putPod({ name: 'late' });
+    await runPasses(testFleet, 5);
+    expect(evictions(testFleet)).toEqual(['web-0']);
+    expect(await testFleet.drain()).toMatchObject({ state: 'evicting', blockedBy: [UNREADABLE] });
+    expect(eventsOf(testFleet)).toContain('Warning DrainBlocked');
+    await clock.advance(10 * MINUTE_MS);
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
+    expect(await testFleet.drain()).toMatchObject({
+      undo: {
+        cause: 'timed-out',
+        message: `it was not drained within 10m: ${UNREADABLE.object}: ${UNREADABLE.reason}`,
+      },
+    });
+  });
+
+  it('when it is cancelled while Proxmox cannot be read', async () => {
+    const testFleet = await aDrainTestFleet();
+    const { hypervisor, fleet, id } = testFleet;
+    protect(testFleet, testFleet.putPod());
+    await requestDrain(testFleet);
+    await testFleet.untilDrain('evicting');
+    hypervisor.onCall = () => {
+      throw new Unreachable('PVE_UNREACHABLE', 'connection refused');
+    };
+    await runPasses(testFleet, 5);
+    await fleet.cancelDrain([id], REASON);
+    expect(await restoredNode(testFleet)).toEqual(RESTORED);
   });
 
   it('at its timeout also during a back-off after an error', async () => {

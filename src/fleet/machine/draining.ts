@@ -62,7 +62,7 @@ export async function draining(reconcile: MachineReconcile): Promise<ReconcileRe
   if (clusterReading.kind !== 'fresh') {
     return requeue(STALE_RECHECK_MS, 'its Node cannot be drained: Kubernetes cannot be read');
   }
-  await recordGuestAddresses(reconcile);
+  if (reconcile.isRegionReadable) await recordGuestAddresses(reconcile);
   const { cluster, view } = clusterReading;
   const node = view.nodes.find(({ uid }) => uid === drain.nodeUid);
   if (drain.state === 'undoing') return undo(reconcile, drain, { cluster, node });
@@ -86,8 +86,9 @@ async function continueDrain(step: DrainStep): Promise<ReconcileResult> {
   const { reconcile, drain } = step;
   if (isDrainOverdue(reconcile)) {
     if (!isForced(step)) return decideUndo(step, 'timed-out', describeTimeout(drain));
-    if (isForceDue(step)) return force(step);
+    if (reconcile.isRegionReadable && isForceDue(step)) return force(step);
   }
+  if (!reconcile.isRegionReadable) return waitForRegion(step);
   if (drain.state === 'wanted') return taint(step);
   return drain.state === 'tainted' ? begin(step) : evict(step);
 }
@@ -161,6 +162,14 @@ async function cordon({ reconcile, drain, cluster, node }: DrainStep): Promise<v
   await cluster.changeNode(node, { addTaints, unschedulable: true }, options);
 }
 
+/** Without Proxmox the VM could not be deleted, so no pod is evicted for it. */
+async function waitForRegion(step: DrainStep): Promise<ReconcileResult> {
+  const { reconcile, drain } = step;
+  const object = `Proxmox region ${reconcile.placement.region}`;
+  await waitFor(step, drain.state, [{ object, reason: 'it cannot be read' }]);
+  return requeue(STALE_RECHECK_MS, 'its Node is not drained: its region cannot be read');
+}
+
 async function attachedVolumes(
   { reconcile, cluster, node }: DrainStep,
   pods: readonly Pod[],
@@ -202,9 +211,10 @@ async function waitFor(
   const refused = blockedBy.filter((blocker) => !isTerminatingPod(blocker));
   if (refused.length > 0) await recordBlocked(step, refused);
   const maxMs = refused.length > 0 ? MAX_BLOCKED_MS : MAX_WAIT_MS;
+  const leftMs = Math.max(drain.timeoutMs - drainingMs(reconcile), INITIAL_WAIT_MS);
   const [first] = blockedBy;
   return requeue(
-    Math.min(INITIAL_WAIT_MS * 2 ** rounds, maxMs),
+    Math.min(INITIAL_WAIT_MS * 2 ** rounds, maxMs, leftMs),
     `its Node is being drained: ${first?.object}: ${first?.reason}`,
   );
 }

@@ -75,7 +75,7 @@ export async function reconcileMachine(
 ): Promise<ReconcileResult> {
   if (context.records.find(id) === undefined) return DONE;
   const reconcile = new MachineReconcile(context, id);
-  if (!isRegionReadable(reconcile)) return requeue(RETRY_MS, 'its region cannot be read');
+  if (mustWaitForRegion(reconcile)) return requeue(RETRY_MS, 'its region cannot be read');
   try {
     await reconcile.correctTimes();
     if (await failIfOverdue(reconcile)) return CONTINUE;
@@ -89,14 +89,15 @@ export async function reconcileMachine(
   }
 }
 
-/** A machine whose region cannot be read is left as it is. */
-function isRegionReadable({ machine, context }: MachineReconcile): boolean {
-  return machine.placement === undefined || context.views.has(machine.placement.region);
+/** A machine whose region cannot be read is left as it is; but a drain is undone in time. */
+function mustWaitForRegion({ machine, isRegionReadable }: MachineReconcile): boolean {
+  return !isRegionReadable && machine.phase !== 'draining';
 }
 
 async function runHandlers(reconcile: MachineReconcile): Promise<ReconcileResult> {
   let result: ReconcileResult = CONTINUE;
   for (let step = 0; result.next === 'continue' && step < MAX_STEPS; step += 1) {
+    if (mustWaitForRegion(reconcile)) return requeue(RETRY_MS, 'its region cannot be read');
     result = await HANDLERS[reconcile.machine.phase](reconcile);
   }
   return result.next === 'continue' ? requeue(RETRY_MS, 'too many steps at once') : result;

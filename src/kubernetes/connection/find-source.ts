@@ -25,7 +25,13 @@ export async function findConnectionSource({
   if (kubeconfigPath !== undefined) return { kind: 'kubeconfig', path: kubeconfigPath, context };
   const isPod = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
   if (isPod && (await fileExists(SERVICE_ACCOUNT_TOKEN))) return { kind: 'in-cluster' };
-  const [first = ''] = (environment['KUBECONFIG'] ?? '').split(pathDelimiter);
-  const path = first === '' ? `${homeFolder}/.kube/config` : first;
-  return (await fileExists(path)) ? { kind: 'kubeconfig', path, context } : undefined;
+  const named = (environment['KUBECONFIG'] ?? '')
+    .split(pathDelimiter)
+    .filter((path) => path !== '');
+  for (const path of named.length > 0 ? named : [`${homeFolder}/.kube/config`]) {
+    if (await fileExists(path)) return { kind: 'kubeconfig', path, context };
+  }
+  // Not "no Kubernetes": without it, machines are deleted without a drain. Reading this file fails with its name.
+  const [path] = named;
+  return path === undefined ? undefined : { kind: 'kubeconfig', path, context };
 }

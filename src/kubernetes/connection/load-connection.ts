@@ -62,6 +62,6 @@ function unreadable(source: ConnectionSource, problem: string, cause?: unknown):
   const detail = cause instanceof Error ? ` (${cause.message})` : '';
   return new InvalidConfig('CONFIG_UNREADABLE', `${what}: ${problem}${detail}`, {
     cause,
-    hint: 'Set --kubeconfig or cluster.kubeconfig to a valid kubeconfig, or run in a pod with a service account.',
+    hint: 'Set --kubeconfig, cluster.kubeconfig or KUBECONFIG to a valid kubeconfig, unset KUBECONFIG if no cluster is wanted, or run in a pod with a service account.',
   });
 }

@@ -89,7 +89,9 @@ function readCluster({ cluster, hosts }: StartOptions): ClusterDescription {
   if (cluster === undefined) return defaultCluster(hosts);
   const parsed = parseClusterDescription(cluster.text, cluster.path);
   if (parsed.ok) return parsed.cluster;
-  throw new InvalidConfig('CONFIG_INVALID', parsed.problems.join('\n'));
+  throw new InvalidConfig('CONFIG_INVALID', parsed.problems.join('\n'), {
+    hint: 'Correct the lines named in the message; docs/reference/simulated-cluster.md has the format.',
+  });
 }
 
 function loadState(sim: ProxmoxSim, text: string): void {
