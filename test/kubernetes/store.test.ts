@@ -2,6 +2,7 @@
 // The Kubernetes store with other clients, lost responses and invalid objects, on virtual time.
 import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { INITIAL_STATUS_ANNOTATION } from '../../src/kubernetes/store/record-objects.ts';
 import { expectPresent, rejectionCode } from '../../src/ports/contract/store-fixture.contract.ts';
 import { Cancelled, Unreachable } from '../../src/ports/errors.ts';
 import {
@@ -14,7 +15,7 @@ import {
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
-import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
+import { type FaultKind, KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import { SimTransport } from './sim-transport.ts';
 import { StoreBench } from './store-bench.ts';
 
@@ -174,6 +175,24 @@ describe('an invalid object', () => {
     expect((await store.machines.get(ID))?.value.phase).toBe('ready');
   });
 
+  it('is not overwritten by what was deferred before, which is sent once it is corrected', async () => {
+    const { bench, sim, clock, writes } = setUp();
+    const store = await bench.open();
+    const machine = await store.machines.create(ID, aMachine());
+    await store.machines.replace(machine, aMachine({ phase: 'placed' }), DEFERRABLE);
+    const [object] = sim.list(API, 'proxmoxmachines');
+    const status = JSON.parse(object?.metadata.annotations?.[INITIAL_STATUS_ANNOTATION] ?? '');
+    sim.install([]);
+    edit(sim, { status: { ...status, drain: { state: 'wanted' } } });
+    await clock.advance(6 * 60_000);
+    expect(writes()).toHaveLength(1);
+    edit(sim, { status: { drain: null } });
+    await clock.advance(60_000);
+    expect(writes()).toHaveLength(2);
+    const next = await bench.open();
+    expect((await next.machines.get(ID))?.value.phase).toBe('placed');
+  });
+
   it('that was never valid hides only itself, and its key stays taken', async () => {
     const { bench, sim } = setUp();
     sim.create(API, 'proxmoxmachines', { metadata: { name: ID, namespace: 'pvescaler' } });
@@ -293,6 +312,46 @@ describe('deferred writes', () => {
     const next = await bench.open();
     expect((await next.machines.get(ID))?.value.phase).toBe('placed');
   });
+});
+
+describe('the outcome of a write of the driver', () => {
+  /** What its fence was told, for each write. */
+  async function outcomesOf(fault: FaultKind | undefined): Promise<readonly string[]> {
+    const { bench, sim } = setUp();
+    const outcomes: string[] = [];
+    const fence = {
+      mayAct: () => true,
+      beginRequest: () => (outcome: string) => void outcomes.push(outcome),
+    };
+    const store = await bench.open({ fence });
+    const lease = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 60_000 });
+    if (fault !== undefined) sim.faults.add({ verb: 'POST', fault });
+    await store.machines.create(ID, aMachine(), { fence: lease }).catch(() => undefined);
+    return outcomes;
+  }
+
+  it('is known when the API server has answered, whatever it says', async () => {
+    expect(await outcomesOf(undefined)).toEqual(['settled']);
+    expect(await outcomesOf({ kind: 'status', status: 409 })).toContain('settled');
+    expect(await outcomesOf({ kind: 'status', status: 429 })).toEqual(['settled']);
+  });
+
+  it('is unknown when the response is lost or an error of the server: a successor waits for it', async () => {
+    expect(await outcomesOf({ kind: 'disconnect-after' })).toEqual(['unknown']);
+    expect(await outcomesOf({ kind: 'status', status: 500 })).toEqual(['unknown']);
+  });
+});
+
+it('a record that was removed stays removed while the watch still shows it', async () => {
+  const { bench, sim, clock } = setUp();
+  const store = await bench.open();
+  const machine = await store.machines.create(ID, aMachine());
+  await clock.advance(1_000);
+  sim.watches.stall();
+  await store.machines.remove(machine);
+  expect(await store.machines.get(ID)).toBeUndefined();
+  await store.machines.create(aMachineId(2), aMachine({ id: aMachineId(2) }));
+  expect(await store.machines.get(ID)).toBeUndefined();
 });
 
 describe('a write whose response is lost', () => {
