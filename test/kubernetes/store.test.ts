@@ -123,6 +123,19 @@ describe('other clients', () => {
     expect(await rejectionCode(one.pools.replace(seen, aPoolState()))).toBe('RECORD_CHANGED');
     expect(await rejectionCode(one.pools.remove(seen))).toBe('RECORD_CHANGED');
   });
+
+  it('that delete and create an object unseen make another record of it, even of an equal one', async () => {
+    const { bench, clock } = setUp();
+    const store = await bench.open({}, (transport) => withoutWatches(transport));
+    const other = await bench.open();
+    const machine = await store.machines.create(ID, aMachine());
+    await clock.advance(1_000);
+    await other.machines.remove(expectPresent(await other.machines.get(ID)));
+    await other.machines.create(ID, aMachine());
+    await store.synchronize();
+    const replacing = store.machines.replace(machine, aMachine({ phase: 'placed' }));
+    expect(await rejectionCode(replacing)).toBe('RECORD_CHANGED');
+  });
 });
 
 describe('a request that another process has deleted', () => {
