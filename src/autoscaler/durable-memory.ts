@@ -126,9 +126,7 @@ function isConfirmationDue(
   { unneededTimeMs }: PoolConfig['scaleDown'],
 ): boolean {
   const isConfirmed = stored !== undefined && at >= stored.at && at - stored.at < CONFIRM_MS;
-  return (
-    !isConfirmed && Object.values(unneededSince).some((since) => at - since < unneededTimeMs)
-  );
+  return !isConfirmed && Object.values(unneededSince).some((since) => at - since < unneededTimeMs);
 }
 
 type Content = Omit<PoolScaling, 'at'>;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver with records in Kubernetes, on virtual time.
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { excludeDriver } from '../../src/cli/exclude-driver.ts';
-import { readRecords } from '../../src/cli/transfer-state.ts';
 import type { FleetSettings } from '../../src/fleet/context/settings.ts';
 import { createFleet, DriverRegistry } from '../../src/fleet/index.ts';
 import { aJoiningTestFleet, joiningSettings } from '../../src/fleet/testing/joining-test-fleet.ts';
@@ -78,21 +76,6 @@ it('a new driver sees what the driver before has written, although its watches a
   await clock.advance(3_000);
   expect(await phasesOf(b.store)).toEqual(['ready']);
   await b.end();
-});
-
-it('an export has what the driver before has written, although its watches are silent', async () => {
-  const { clock, bench, startDriver } = await setUp();
-  const { fleet, end } = await startDriver('a', 1);
-  const store = await bench.open();
-  await clock.advance(3_000);
-  bench.sim.watches.stall();
-  await fleet.scaleTo('workers', 1, REASON);
-  await clock.advance(5_000);
-  await end();
-  const { signal } = new AbortController();
-  const exclusion = { store, cluster: undefined, clock, holder: 'cli', signal, onWait: () => {} };
-  const { machines } = await excludeDriver(exclusion, () => readRecords(store));
-  expect(Object.keys(machines)).toHaveLength(1);
 });
 
 describe('a driver that is killed', () => {

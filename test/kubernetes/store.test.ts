@@ -2,7 +2,6 @@
 // The Kubernetes store with other clients, lost responses and invalid objects, on virtual time.
 import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { INITIAL_STATUS_ANNOTATION } from '../../src/kubernetes/store/record-objects.ts';
 import { expectPresent, rejectionCode } from '../../src/ports/contract/store-fixture.contract.ts';
 import { Cancelled, Unreachable } from '../../src/ports/errors.ts';
 import {
@@ -194,7 +193,8 @@ describe('an invalid object', () => {
     const machine = await store.machines.create(ID, aMachine());
     await store.machines.replace(machine, aMachine({ phase: 'placed' }), DEFERRABLE);
     const [object] = sim.list(API, 'proxmoxmachines');
-    const status = JSON.parse(object?.metadata.annotations?.[INITIAL_STATUS_ANNOTATION] ?? '');
+    const annotation = Object.entries(object?.metadata.annotations ?? {}).at(0)?.[1];
+    const status: object = JSON.parse(String(annotation));
     sim.install([]);
     edit(sim, { status: { ...status, drain: { state: 'wanted' } } });
     await clock.advance(6 * 60_000);
