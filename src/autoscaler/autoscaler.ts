@@ -206,10 +206,7 @@ export class Autoscaler {
     await this.#pausePools(pauses);
     const uids = uidsOf(observed);
     await this.#act(plan, { lease, signal, uids });
-    await this.#durable.save(
-      this.#memory,
-      this.#current.pools.map(({ name }) => name),
-    );
+    await this.#durable.save(this.#memory, this.#current.pools);
     await this.#recorder.recordRefusals(plan, uids);
     const outcome = plan.steps.length === 0 ? 'no-change' : 'change';
     meters.add('pvescaler_autoscaler_decisions_total', { outcome });

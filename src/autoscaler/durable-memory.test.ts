@@ -4,7 +4,10 @@ import { aTestFleet, onePass, REASON } from '../fleet/testing/test-fleet.ts';
 import type { PoolScaling } from '../model/pool.ts';
 import { EMPTY_MEMORY } from '../scaling/index.ts';
 import { DurableMemory, restoreMemory } from './durable-memory.ts';
-import { TestSite } from './testing/test-site.ts';
+import { aWorkerPool, TestSite } from './testing/test-site.ts';
+
+const POOL = aWorkerPool();
+type DurableFleet = ConstructorParameters<typeof DurableMemory>[0]['fleet'];
 
 it('keeps failed removals over a restart, and writes them only when they change', async () => {
   const site = new TestSite();
@@ -16,18 +19,18 @@ it('keeps failed removals over a restart, and writes them only when they change'
     clock: site.clock,
     fleet: {
       view: fleet.view,
-      rememberScaling: async (pool, scaling) => {
-        written.push(scaling);
-        await fleet.rememberScaling(pool, scaling);
+      rememberScaling: async (...args) => {
+        written.push(args[1]);
+        await fleet.rememberScaling(...args);
       },
     },
   });
   const failedRemovals = { 'replica-set': { count: 2, until: site.clock.now() + 60_000 } };
-  await memory.save({ ...EMPTY_MEMORY, failedRemovals }, ['workers']);
-  await memory.save({ ...EMPTY_MEMORY, failedRemovals }, ['workers']);
+  await memory.save({ ...EMPTY_MEMORY, failedRemovals }, [POOL]);
+  await memory.save({ ...EMPTY_MEMORY, failedRemovals }, [POOL]);
   expect(written).toHaveLength(1);
   expect(memory.restore()).toMatchObject({ failedRemovals });
-  await memory.save({ ...EMPTY_MEMORY, failedRemovals: {} }, ['workers']);
+  await memory.save({ ...EMPTY_MEMORY, failedRemovals: {} }, [POOL]);
   expect(memory.restore().failedRemovals).toEqual({});
 });
 
@@ -67,7 +70,50 @@ it('does not write a pool again whose record has the same content in another ord
   const memory = new DurableMemory({ fleet: { ...fleet, rememberScaling }, clock });
   const replacement = { at: clock.now(), replaced: machines, added: [] };
   const current = { assignments: {}, unneededSince: {}, replacement };
-  await memory.save(current, ['workers']);
-  await memory.save(current, ['workers']);
+  await memory.save(current, [POOL]);
+  await memory.save(current, [POOL]);
   expect(written).toMatchObject([{ replacement }]);
+});
+
+it('writes nothing for a machine that stays unneeded, except now and then while its time counts', async () => {
+  const site = new TestSite([aWorkerPool({ limits: { ...POOL.limits, min: 1 } })]);
+  onTestFinished(() => site.stop());
+  const { fleet } = site.start();
+  await site.advance(2 * 60);
+  expect(await site.phases()).toEqual(['ready']);
+  const countWrites = async (minutes: number) => {
+    const lastWrite = () => fleet.view.pools.get('workers')?.scaling?.at;
+    const times = new Set([lastWrite()]);
+    for (let minute = 0; minute < minutes; minute += 1) {
+      await site.advance(60);
+      times.add(lastWrite());
+    }
+    return times.size - 1;
+  };
+  expect(await countWrites(8)).toBeGreaterThan(0);
+  await site.advance(5 * 60);
+  expect(await countWrites(60)).toBe(0);
+});
+
+it('defers what only confirms', async () => {
+  const { fleet, store, clock } = aTestFleet();
+  const { machines } = await fleet.scaleTo('workers', 1, REASON);
+  const written: unknown[] = [];
+  const rememberScaling: DurableFleet['rememberScaling'] = async (pool, scaling, options) => {
+    written.push(options);
+    const state = { pool, allocatable: {}, scaling };
+    const seen = await store.pools.get(pool);
+    await (seen === undefined ? store.pools.create(pool, state) : store.pools.replace(seen, state));
+    await fleet.view.refresh();
+  };
+  const memory = new DurableMemory({ fleet: { ...fleet, rememberScaling }, clock });
+  const unneededSince = Object.fromEntries(machines.map((id) => [id, clock.now()]));
+  for (let minute = 0; minute < 3; minute += 1) {
+    await memory.save({ assignments: {}, unneededSince }, [POOL]);
+    await clock.advance(60_000);
+  }
+  await memory.save({ assignments: {}, unneededSince: {} }, [POOL]);
+  const deferred = { isDeferrable: true };
+  const durable = { isDeferrable: false };
+  expect(written).toEqual([durable, deferred, deferred, durable]);
 });

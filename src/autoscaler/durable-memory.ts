@@ -2,6 +2,7 @@
 // What the autoscaler remembers, in the records of the pools: it survives a restart and a change of the driver, and
 // `pvescaler plan` reads it.
 import { isDeepStrictEqual } from 'node:util';
+import type { PoolConfig } from '../config/types/index.ts';
 import type { Fleet } from '../fleet/index.ts';
 import type { MachineId } from '../model/machine.ts';
 import type { PoolScaling } from '../model/pool.ts';
@@ -10,21 +11,29 @@ import type { ScalingMemory } from '../scaling/index.ts';
 
 /** Without a decision for longer, it is unknown whether a machine was needed meanwhile. */
 const MAX_GAP_MS = 3 * 60_000;
-/** How old the time of the last decision may be in the records. */
+/** How old the time of the last decision may be in the records, while the time of a machine counts. */
 const CONFIRM_MS = 60_000;
 
 type PoolRecords = Fleet['view']['pools'];
 
+/** For a process that begins to decide. */
 export function restoreMemory(pools: PoolRecords, now: number): ScalingMemory {
+  return readMemory(pools, ({ at }) => now >= at && now - at <= MAX_GAP_MS);
+}
+
+/** What the process that decides remembers. `isCurrent`: whether machines were unneeded until now. */
+export function readMemory(
+  pools: PoolRecords,
+  isCurrent: (scaling: PoolScaling) => boolean = () => true,
+): ScalingMemory {
   const known = pools
     .all()
     .flatMap(({ pool, scaling }) => (scaling ? [{ pool, ...scaling }] : []))
     // The newest ones are merged last: records of pools that are no longer in the config are not written any more.
     .toSorted((left, right) => left.at - right.at);
-  const isRecent = ({ at }: PoolScaling) => now >= at && now - at <= MAX_GAP_MS;
   const trials = merge(known.map((one) => one.trials));
   return {
-    unneededSince: merge(known.filter(isRecent).map((one) => one.unneededSince)),
+    unneededSince: merge(known.filter(isCurrent).map((one) => one.unneededSince)),
     // Pods that are not pending any more do not matter.
     assignments: trials,
     trials,
@@ -35,6 +44,8 @@ export function restoreMemory(pools: PoolRecords, now: number): ScalingMemory {
     failedRemovals: merge(known.map(({ failedRemovals = {} }) => failedRemovals)),
   };
 }
+
+type RememberedPool = Pick<PoolConfig, 'name' | 'scaleDown'>;
 
 interface DurableMemoryOptions {
   readonly fleet: Pick<Fleet, 'view' | 'rememberScaling'>;
@@ -54,11 +65,14 @@ export class DurableMemory {
     return restoreMemory(this.#fleet.view.pools, this.#clock.now());
   }
 
-  /** Writes the pools of which something has changed, or was confirmed long ago. */
-  async save(memory: ScalingMemory, pools: readonly string[]): Promise<void> {
+  /**
+   * Writes the pools of which something has changed. While the time of an unneeded machine counts, it also confirms now and
+   * then that the machine still is; a crash may lose that, and the time counts again.
+   */
+  async save(memory: ScalingMemory, pools: readonly RememberedPool[]): Promise<void> {
     const { index } = this.#fleet.view;
     const at = this.#clock.now();
-    for (const pool of pools) {
+    for (const { name: pool, scaleDown } of pools) {
       const machines = [...index.machinesOf(pool), ...index.membersOf(pool)];
       const ids = machines.map(({ id }) => id);
       const scaling = {
@@ -70,7 +84,9 @@ export class DurableMemory {
         ...failedRemovalsOf(memory),
       };
       const stored = this.#fleet.view.pools.get(pool)?.scaling;
-      if (isWriteNeeded(stored, scaling)) await this.#fleet.rememberScaling(pool, scaling);
+      const isConfirmation = isSameContent(stored, scaling);
+      if (!isConfirmation || isConfirmationDue(stored, scaling, scaleDown))
+        await this.#fleet.rememberScaling(pool, scaling, { isDeferrable: isConfirmation });
     }
   }
 }
@@ -96,13 +112,21 @@ function merge<T>(records: readonly Readonly<Record<string, T>>[]): Readonly<Rec
   return Object.fromEntries(records.flatMap((record) => Object.entries(record)));
 }
 
-function isWriteNeeded(stored: PoolScaling | undefined, scaling: PoolScaling): boolean {
-  const { at, ...content } = scaling;
-  const { at: storedAt = at, ...storedContent } = stored ?? NOTHING;
-  // In any order of keys: an API server returns them in another one.
-  const isSame = isDeepStrictEqual(content, storedContent);
-  const isConfirmed = at >= storedAt && at - storedAt < CONFIRM_MS;
-  return !isSame || (!isConfirmed && Object.keys(content.unneededSince).length > 0);
+/** In any order of keys: an API server returns them in another one. */
+function isSameContent(stored: PoolScaling | undefined, scaling: PoolScaling): boolean {
+  const { at: _storedAt, ...before } = stored ?? NOTHING;
+  const { at: _at, ...content } = scaling;
+  return isDeepStrictEqual(content, before);
+}
+
+/** A machine that is kept although its time is over, for example by the minimum of its pool, causes no writes. */
+function isConfirmationDue(
+  stored: PoolScaling | undefined,
+  { at, unneededSince }: PoolScaling,
+  { unneededTimeMs }: PoolConfig['scaleDown'],
+): boolean {
+  const isConfirmed = stored !== undefined && at >= stored.at && at - stored.at < CONFIRM_MS;
+  return !isConfirmed && Object.values(unneededSince).some((since) => at - since < unneededTimeMs);
 }
 
 type Content = Omit<PoolScaling, 'at'>;

@@ -9,10 +9,10 @@ import {
   storeInput,
 } from '../scaling/index.ts';
 import { planOnce } from './index.ts';
-import { SETTINGS, TestSite } from './testing/test-site.ts';
+import { aWorkerPool, SETTINGS, TestSite } from './testing/test-site.ts';
 
-async function aSite() {
-  const site = new TestSite();
+async function aSite(pool = aWorkerPool()) {
+  const site = new TestSite([pool]);
   onTestFinished(() => site.stop());
   const { fleet } = site.start();
   await site.advance(5);
@@ -65,6 +65,14 @@ it('knows how long a machine has been unneeded', async () => {
   const kept = decision.plan.refusals.find(({ code }) => code === 'NodeUnneededTooShort');
   expect(kept?.facts['unneededMs']).toBeGreaterThan(240_000);
   expect(kept?.facts['unneededMs']).toBeLessThanOrEqual(300_000);
+});
+
+it('knows it also of a machine that is kept although its time is over', async () => {
+  const { limits } = aWorkerPool();
+  const { site, plan } = await aSite(aWorkerPool({ limits: { ...limits, min: 1 } }));
+  await site.advance(30 * 60);
+  const { decision } = await plan();
+  expect(decision.plan.refusals.map(({ code }) => code)).toEqual(['NodePoolAtMinimum']);
 });
 
 it('fails with the error of the only region, if it cannot be read', async () => {

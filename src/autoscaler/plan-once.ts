@@ -13,7 +13,7 @@ import {
   type ScalingSettings,
 } from '../scaling/index.ts';
 import { type ClusterObjects, Snapshot } from '../scheduling/index.ts';
-import { restoreMemory } from './durable-memory.ts';
+import { readMemory } from './durable-memory.ts';
 import { schedulerNode } from './observation.ts';
 import { regionStaleness } from './region-staleness.ts';
 import { scalingInput } from './scaling-input.ts';
@@ -37,7 +37,7 @@ export interface PlannedOnce {
 
 const MAX_SYNC_MS = 30_000;
 
-/** With what the autoscaler that runs remembers, which is at most a minute old. */
+/** With what the autoscaler that runs remembers. */
 export async function planOnce(options: PlanOnceOptions): Promise<PlannedOnce> {
   const { fleet, clock, random, pools, settings } = options;
   const view = await readView(options);
@@ -58,7 +58,7 @@ export async function planOnce(options: PlanOnceOptions): Promise<PlannedOnce> {
     capacity: forecast.capacity,
     staleReason: regionStaleness(forecast, now),
     settings,
-    memory: restoreMemory(fleet.view.pools, now),
+    memory: readMemory(fleet.view.pools),
     now,
     seed: random.integer(2 ** 31),
   });

@@ -57,7 +57,7 @@ export async function excludeDriver<T>(
 }
 
 async function holdStoreLease<T>(
-  { store, clock, holder }: Exclusion,
+  { store, clock, holder, signal }: Exclusion,
   clusterLease: HeldClusterLease | undefined,
   work: (fence: () => Promise<Lease>) => Promise<T>,
 ): Promise<T> {
@@ -65,6 +65,8 @@ async function holdStoreLease<T>(
   let lease = await store.leases.acquire(request).catch(refuseIfHeld);
   let renewedAt = clock.monotonic();
   try {
+    // The last writes of the driver before may not have arrived yet.
+    await store.synchronize({ signal });
     return await work(async () => {
       if (clock.monotonic() - renewedAt < RENEW_MS) return lease;
       lease = await store.leases.renew(lease, LEASE_MS);

@@ -154,6 +154,18 @@ describe('excludeDriver', () => {
     await excludeDriver(exclusion(store), work);
   });
 
+  it('reads the records again when it holds the lease, before the work', async () => {
+    const { newStore, exclusion } = aSite();
+    const store = newStore();
+    const steps: string[] = [];
+    store.synchronize = async () => {
+      const lease = await store.leases.read('reconcile');
+      steps.push(`records read while ${lease?.holder} holds the lease`);
+    };
+    await excludeDriver(exclusion(store), async () => void steps.push('work'));
+    expect(steps).toEqual(['records read while command holds the lease', 'work']);
+  });
+
   it('keeps the leases during long work', async () => {
     const { clock, newStore, exclusion } = aSite();
     const store = newStore();

@@ -3,6 +3,7 @@ import type { Lease } from '../model/lease.ts';
 import type { PoolPause, PoolScaling, PoolState } from '../model/pool.ts';
 import { Bug, LostLeadership } from '../ports/errors.ts';
 import type { RegionView } from '../ports/hypervisor.ts';
+import type { WriteOptions } from '../ports/store.ts';
 import {
   CapacityForecast,
   type FleetCapacity,
@@ -49,7 +50,7 @@ export interface Fleet extends FleetClient {
   /** Pauses the requests of the autoscaler for a pool. Throws LostLeadership when another process drives. */
   pausePool(pool: string, pause: PoolPause): Promise<void>;
   /** Stores what the autoscaler remembers of a pool. Throws LostLeadership when another process drives. */
-  rememberScaling(pool: string, scaling: PoolScaling): Promise<void>;
+  rememberScaling(pool: string, scaling: PoolScaling, options?: Deferral): Promise<void>;
   status(options?: StatusOptions): Promise<FleetStatus>;
   /** Lists what has lost its counterpart, from Proxmox and the records; changes nothing. */
   orphans(): Promise<readonly Orphan[]>;
@@ -85,6 +86,7 @@ export function createFleet(options: FleetOptions): Fleet {
     ]),
   );
   const engine = { ...options, settings: () => settings, hypervisors, calls, cache, forecast };
+  const changePool = poolChanger(cache, forecast);
   const errors: unknown[] = [];
   const reconciler = new Reconciler(engine, { onError: (error) => errors.push(error) });
   return {
@@ -106,8 +108,8 @@ export function createFleet(options: FleetOptions): Fleet {
     regionViews: () => forecast.views,
     readCapacity: () => readCapacity(current(), cache),
     driverLease: () => forecast.driverLease,
-    pausePool: (pool, pause) => changePool(cache, pool, { pause }, forecast.driverLease),
-    rememberScaling: (pool, scaling) => changePool(cache, pool, { scaling }, forecast.driverLease),
+    pausePool: (pool, pause) => changePool(pool, { pause }),
+    rememberScaling: (pool, scaling, deferral) => changePool(pool, { scaling }, deferral),
     status: (statusOptions) => readStatus(current(), cache, statusOptions),
     orphans: () => listOrphans(current(), cache),
     planVmDecision: (request) => planVmDecision(current(), cache, request),
@@ -136,17 +138,22 @@ function requireSameIdentity(before: FleetSettings, after: FleetSettings): void 
     throw new Bug('BUG', 'settings of another cluster, process or list of regions');
 }
 
-// oxlint-disable-next-line max-params -- the records, the pool, its change, and the right to make it
-function changePool(
-  cache: RecordCache,
-  pool: string,
-  change: Pick<PoolState, 'pause' | 'scaling'>,
-  lease: Lease | undefined,
-): Promise<void> {
-  return cache.runPoolChange(async () => {
-    if (lease === undefined)
-      throw new LostLeadership('LEASE_LOST', `pool ${pool} is not changed: another process drives`);
-    const state = cache.pools.get(pool) ?? { pool, allocatable: {} };
-    await cache.pools.put(pool, { ...state, ...change }, { fence: lease });
-  });
+type Deferral = Pick<WriteOptions, 'isDeferrable'>;
+
+/** Changes what the front ends of this process remember of a pool. */
+function poolChanger(cache: RecordCache, forecast: CapacityForecast) {
+  return (
+    pool: string,
+    change: Pick<PoolState, 'pause' | 'scaling'>,
+    options: Deferral = {},
+  ): Promise<void> =>
+    cache.runPoolChange(async () => {
+      const { driverLease: fence } = forecast;
+      if (fence === undefined) {
+        const message = `pool ${pool} is not changed: another process drives`;
+        throw new LostLeadership('LEASE_LOST', message);
+      }
+      const state = cache.pools.get(pool) ?? { pool, allocatable: {} };
+      await cache.pools.put(pool, { ...state, ...change }, { ...options, fence });
+    });
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { LoadedConfig, PoolEntry } from '../config/index.ts';
+import type { LoadedConfig, LoadResult, PoolEntry } from '../config/index.ts';
 import { loadText, VALID } from '../config/testing/load-text.ts';
 import { InvalidConfig, StoreUnusable } from '../ports/errors.ts';
 import { MemoryCluster } from '../ports/fakes/memory-cluster.ts';
+import { MemoryPoolObjects } from '../ports/fakes/memory-pool-objects.ts';
 import { MemoryStore } from '../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { Meters } from '../ports/meters.ts';
+import { PoolDefinitions } from './pool-definitions.ts';
 import { ConfigReloader } from './reload-config.ts';
 
 const LARGER = VALID.replace('name: small', 'name: large');
@@ -41,10 +43,16 @@ function aReloader() {
     current: LoadedConfig;
     failure: Error | undefined;
     pools: readonly PoolEntry[];
-  } = { current: loaded(VALID), failure: undefined, pools: [] };
+    load: (content: string | undefined) => Promise<LoadResult>;
+  } = {
+    current: loaded(VALID),
+    failure: undefined,
+    pools: [],
+    load: (content) => Promise.resolve(loadText(content, { pools: parts.pools })),
+  };
   const reloader = new ConfigReloader({
     source: { path: 'c.yaml' },
-    load: (content) => Promise.resolve(loadText(content, { pools: parts.pools })),
+    load: (content) => parts.load(content),
     text: VALID,
     current: () => parts.current,
     findRestartKeys: ({ config }) =>
@@ -209,6 +217,25 @@ describe('ConfigReloader', () => {
     parts.pools = [];
     await reloader.reloadPools();
     expect(applied.at(-1)).toBe('large');
+  });
+
+  it('judges pool objects by the file in use after another file was refused', async () => {
+    const { reloader, parts, applied, results } = aReloader();
+    const objects = new MemoryPoolObjects();
+    const definitions = new PoolDefinitions({
+      objects,
+      source: { load: (content, pools) => Promise.resolve(loadText(content, { pools })) },
+      current: () => parts.current,
+    });
+    parts.load = (content) => definitions.load(content);
+    objects.put('web', { size: { cpu: 1, memory: '2Gi' } });
+    await reloader.reloadPools();
+    expect(applied).toEqual(['small,web']);
+    const other = `${VALID.replace('name: small', 'name: web')}log: { level: debug }\n`;
+    await reloader.reload(text(other), false);
+    expect(results).toEqual(['applied', 'restart']);
+    expect(objects.all()?.map((web) => definitions.isInUse(web))).toEqual([true]);
+    expect(definitions.hasChanged()).toBe(false);
   });
 
   it('tries pool objects again when something they need cannot be read', async () => {

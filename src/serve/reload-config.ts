@@ -77,7 +77,10 @@ export class ConfigReloader {
       if (content.kind === 'unreadable')
         return this.#refuse(this.#file, { outcome: 'invalid', why: content.message });
       const outcome = await this.#reload(this.#file, content.text, isRequested);
-      if (!this.#lastRefusals.has(this.#file)) this.#text = content.text;
+      const isRefused = this.#lastRefusals.has(this.#file);
+      if (!isRefused) this.#text = content.text;
+      // What was refused may have other pools: objects are judged by the file in use again.
+      else await this.#load(this.#text);
       return outcome;
     });
   }

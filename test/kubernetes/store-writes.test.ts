@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many writes the objects of one machine cost over its life, with the engine on the Kubernetes store.
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { aWorkerPool, TestSite } from '../../src/autoscaler/testing/test-site.ts';
 import { aJoiningPool, aJoiningTestFleet } from '../../src/fleet/testing/joining-test-fleet.ts';
 import { STATIC_NETWORK, someSettings } from '../../src/fleet/testing/settings.ts';
 import { aFleet, REASON } from '../../src/fleet/testing/test-fleet.ts';
@@ -9,6 +10,8 @@ import type { Phase } from '../../src/model/machine.ts';
 import { StoreBench } from './store-bench.ts';
 
 const HOUR_MS = 3_600_000;
+
+const isWrite = (line: string) => /^(POST|PUT|PATCH|DELETE) .*pvescaler\.dev/.test(line);
 
 interface Life {
   readonly hasStaticAddress: boolean;
@@ -63,7 +66,6 @@ async function live(life: Life): Promise<readonly string[]> {
   }
   const before = bench.sim.requests.length;
   await passes(12, 5 * 60_000);
-  const isWrite = (line: string) => /^(POST|PUT|PATCH|DELETE) .*pvescaler\.dev/.test(line);
   expect(bench.sim.requests.slice(before).filter(isWrite)).toEqual([]);
   return bench.sim.requests.filter((line) => isWrite(line) && !line.includes('proxmoxpoolstates'));
 }
@@ -86,4 +88,41 @@ describe('the writes of one machine over its life', () => {
       expect(group.length / 5, group.join('\n')).toBe(inGroup);
     },
   );
+});
+
+describe('the writes of the autoscaler', () => {
+  async function aSite(min: number) {
+    const pool = aWorkerPool();
+    const site = new TestSite([{ ...pool, limits: { ...pool.limits, min } }]);
+    const bench = new StoreBench(site.clock);
+    const { fleet } = site.start('a', {}, await bench.open());
+    onTestFinished(async () => {
+      site.stop();
+      await bench.cleanup();
+    });
+    const phases = () => fleet.view.machines.all().map(({ phase }) => phase);
+    const writes = () => bench.sim.requests.filter(isWrite);
+    return { site, phases, writes };
+  }
+
+  it('to the state of a pool are six from the first pending pod until its machine is removed', async () => {
+    const { site, phases, writes } = await aSite(0);
+    site.addPod('web');
+    await site.advance(10 * 60);
+    expect(phases()).toEqual(['ready']);
+    site.deletePod('web');
+    await site.advance(20 * 60);
+    expect(phases()).toEqual(['gone']);
+    const ofPool = writes().filter((line) => line.includes('proxmoxpoolstates'));
+    expect(ofPool, ofPool.join('\n')).toHaveLength(6);
+  });
+
+  it('are none at rest, also while it keeps an idle machine', async () => {
+    const { site, phases, writes } = await aSite(1);
+    await site.advance(30 * 60);
+    expect(phases()).toEqual(['ready']);
+    const before = writes();
+    await site.advance(60 * 60);
+    expect(writes()).toEqual(before);
+  });
 });

@@ -14,7 +14,7 @@ import {
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
-import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
+import { type FaultKind, KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import { SimTransport } from './sim-transport.ts';
 import { StoreBench } from './store-bench.ts';
 
@@ -122,6 +122,19 @@ describe('other clients', () => {
     expect(await rejectionCode(one.pools.replace(seen, aPoolState()))).toBe('RECORD_CHANGED');
     expect(await rejectionCode(one.pools.remove(seen))).toBe('RECORD_CHANGED');
   });
+
+  it('that delete and create an object unseen make another record of it, even of an equal one', async () => {
+    const { bench, clock } = setUp();
+    const store = await bench.open({}, (transport) => withoutWatches(transport));
+    const other = await bench.open();
+    const machine = await store.machines.create(ID, aMachine());
+    await clock.advance(1_000);
+    await other.machines.remove(expectPresent(await other.machines.get(ID)));
+    await other.machines.create(ID, aMachine());
+    await store.synchronize();
+    const replacing = store.machines.replace(machine, aMachine({ phase: 'placed' }));
+    expect(await rejectionCode(replacing)).toBe('RECORD_CHANGED');
+  });
 });
 
 describe('a request that another process has deleted', () => {
@@ -172,6 +185,25 @@ describe('an invalid object', () => {
     edit(sim, { status: { drain: null } });
     await clock.advance(1);
     expect((await store.machines.get(ID))?.value.phase).toBe('ready');
+  });
+
+  it('is not overwritten by what was deferred before, which is sent once it is corrected', async () => {
+    const { bench, sim, clock, writes } = setUp();
+    const store = await bench.open();
+    const machine = await store.machines.create(ID, aMachine());
+    await store.machines.replace(machine, aMachine({ phase: 'placed' }), DEFERRABLE);
+    const [object] = sim.list(API, 'proxmoxmachines');
+    const annotation = Object.entries(object?.metadata.annotations ?? {}).at(0)?.[1];
+    const status: object = JSON.parse(String(annotation));
+    sim.install([]);
+    edit(sim, { status: { ...status, drain: { state: 'wanted' } } });
+    await clock.advance(6 * 60_000);
+    expect(writes()).toHaveLength(1);
+    edit(sim, { status: { drain: null } });
+    await clock.advance(60_000);
+    expect(writes()).toHaveLength(2);
+    const next = await bench.open();
+    expect((await next.machines.get(ID))?.value.phase).toBe('placed');
   });
 
   it('that was never valid hides only itself, and its key stays taken', async () => {
@@ -293,6 +325,46 @@ describe('deferred writes', () => {
     const next = await bench.open();
     expect((await next.machines.get(ID))?.value.phase).toBe('placed');
   });
+});
+
+describe('the outcome of a write of the driver', () => {
+  /** What its fence was told, for each write. */
+  async function outcomesOf(fault: FaultKind | undefined): Promise<readonly string[]> {
+    const { bench, sim } = setUp();
+    const outcomes: string[] = [];
+    const fence = {
+      mayAct: () => true,
+      beginRequest: () => (outcome: string) => void outcomes.push(outcome),
+    };
+    const store = await bench.open({ fence });
+    const lease = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 60_000 });
+    if (fault !== undefined) sim.faults.add({ verb: 'POST', fault });
+    await store.machines.create(ID, aMachine(), { fence: lease }).catch(() => undefined);
+    return outcomes;
+  }
+
+  it('is known when the API server has answered, whatever it says', async () => {
+    expect(await outcomesOf(undefined)).toEqual(['settled']);
+    expect(await outcomesOf({ kind: 'status', status: 409 })).toContain('settled');
+    expect(await outcomesOf({ kind: 'status', status: 429 })).toEqual(['settled']);
+  });
+
+  it('is unknown when the response is lost or an error of the server: a successor waits for it', async () => {
+    expect(await outcomesOf({ kind: 'disconnect-after' })).toEqual(['unknown']);
+    expect(await outcomesOf({ kind: 'status', status: 500 })).toEqual(['unknown']);
+  });
+});
+
+it('a record that was removed stays removed while the watch still shows it', async () => {
+  const { bench, sim, clock } = setUp();
+  const store = await bench.open();
+  const machine = await store.machines.create(ID, aMachine());
+  await clock.advance(1_000);
+  sim.watches.stall();
+  await store.machines.remove(machine);
+  expect(await store.machines.get(ID)).toBeUndefined();
+  await store.machines.create(aMachineId(2), aMachine({ id: aMachineId(2) }));
+  expect(await store.machines.get(ID)).toBeUndefined();
 });
 
 describe('a write whose response is lost', () => {

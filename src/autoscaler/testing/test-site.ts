@@ -20,6 +20,7 @@ import { aClusterPod } from '../../ports/fakes/sample-cluster.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import type { Log } from '../../ports/log.ts';
 import type { Meters } from '../../ports/meters.ts';
+import type { Store } from '../../ports/store.ts';
 import type { ScalingSettings } from '../../scaling/index.ts';
 import { checkFit, Snapshot } from '../../scheduling/index.ts';
 import { Autoscaler } from '../autoscaler.ts';
@@ -94,12 +95,15 @@ export class TestSite {
   }
 
   /** Starts a process; several share the store, the cluster and the hypervisor. */
-  start(holder = 'a', scaling: Partial<ScalingSettings> = {}): Process {
+  start(
+    holder = 'a',
+    scaling: Partial<ScalingSettings> = {},
+    store: Store = this.parts.store.reopen(),
+  ): Process {
     const { clock, hypervisor, cluster: first } = this.parts;
     const random = new SeededRandom(this.#processes.length + 20);
     const cluster = new MemoryCluster({ clock, random, state: first.state });
     this.#clusters.push(cluster);
-    const store = this.parts.store.reopen();
     const stop = new AbortController();
     const fleet = createFleet({
       store,

@@ -162,6 +162,8 @@ export class ObjectWriter {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const object = copy.get(name);
       if (object === undefined || !copy.deferredNames.includes(name)) return;
+      // Waits until it is corrected.
+      if (object.problem !== undefined) return;
       const { key } = object;
       const parts = copy.visibleParts(name);
       if (await this.#send({ name, key, parts, isFenced: fence !== undefined })) return;
