@@ -28,7 +28,7 @@ export interface EvictionContext {
     PoolConfig['scaleDown'],
     'skipLocalStorage' | 'skipSystemPods' | 'skipCustomControllers'
   >;
-  /** Pods of lower priority never block. */
+  /** Pods of lower priority block only where they could not be evicted for good. */
   readonly expendablePriority: number;
   readonly budgets: RemainingBudgets;
 }
@@ -68,8 +68,8 @@ function blockOf(pod: Pod, context: EvictionContext): EvictionBlock | undefined 
   const block = (code: EvictionBlockCode, reason: string): EvictionBlock => ({ pod, code, reason });
   if (pod.eviction?.doNotDisrupt === true)
     return block('DoNotDisrupt', `pod ${name} has annotation karpenter.sh/do-not-disrupt`);
-  if (pod.priority < context.expendablePriority) return undefined;
-  if (pod.eviction?.safeToEvict !== true) {
+  const isExpendable = pod.priority < context.expendablePriority;
+  if (!isExpendable && pod.eviction?.safeToEvict !== true) {
     const found = ownBlock(pod, context);
     if (found !== undefined) return block(...found);
   }
@@ -82,7 +82,7 @@ function blockOf(pod: Pod, context: EvictionContext): EvictionBlock | undefined 
   return budget === undefined ? undefined : block('DisruptionBudget', budget);
 }
 
-/** What the annotation `safe-to-evict: "true"` overrides. */
+/** What a low priority and the annotation `safe-to-evict: "true"` override. */
 function ownBlock(
   pod: Pod,
   { scaleDown, budgets }: EvictionContext,

@@ -568,6 +568,20 @@ describe('eviction rules', () => {
     expect(blockOf(plan({ ...bare(), priority: -10 }))).toBe('NotReplicated');
   });
 
+  it('a pod of low priority blocks where it would not leave the node', () => {
+    const pod = small({ priority: -11 });
+    expect(blockOf(plan(pod, { disruptionBudgets: [budget(0)] }))).toBe('DisruptionBudget');
+    const spec = { tolerations: [{ operator: 'Exists' as const }] };
+    expect(blockOf(plan(small({ priority: -11, spec })))).toBe('ToleratesDrain');
+  });
+
+  it('the reason of a removal counts only pods that need another place', () => {
+    const [step] = plan(small({ priority: -11 })).steps;
+    expect(step?.reason).toBe(
+      'node w-1 has been unneeded for 10m: cpu 2.5 % and memory 1.2 % requested, and none of its pods needs another place',
+    );
+  });
+
   it('disruptions are counted over all removals of a plan, and over those in progress', () => {
     const all = ['w-1', 'w-2', 'w-3'].map((node) => on(node, '100m'));
     const four = (allowed: number, over: WorkerOptions = {}) =>
