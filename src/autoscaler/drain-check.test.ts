@@ -76,6 +76,15 @@ describe('the check of a drain', () => {
     expect(await check(pods)).toEqual(NO_PLACE);
   });
 
+  it('refuses it when a pod of a StatefulSet that another drain has evicted will need the place', async () => {
+    cluster.state.putNode(aClusterNode({ name: 'before' }));
+    const controller = { kind: 'StatefulSet', name: 'db', uid: 'db' };
+    const evicted = { cpuMilli: 1_800, controller, isTerminating: true };
+    const pods = [aPod('db-0', 'before', evicted), aPod('moved', 'drained', { cpuMilli: 500 })];
+    const drainingNodes = ['before', 'drained'];
+    expect(await check(pods, { drainingNodes })).toEqual(NO_PLACE);
+  });
+
   it('refuses it when the other node is not Ready', async () => {
     cluster.state.putNode(aClusterNode({ name: 'other', ready: false }));
     expect(await check([aPod('moved', 'drained', { cpuMilli: 500 })])).toEqual(NO_PLACE);

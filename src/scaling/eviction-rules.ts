@@ -6,6 +6,7 @@ import type { PoolConfig } from '../config/types/index.ts';
 import { coversPod, type DisruptionBudget } from '../model/disruption-budget.ts';
 import { DRAIN_TAINT } from '../model/drain.ts';
 import { isDaemonSetPod, type Pod, podKey } from '../model/pod.ts';
+import { matchesSelector } from '../model/selector.ts';
 import { findUntoleratedTaint, type Taint } from '../model/taints.ts';
 
 export interface EvictionBlock {
@@ -28,7 +29,7 @@ export interface EvictionContext {
     PoolConfig['scaleDown'],
     'skipLocalStorage' | 'skipSystemPods' | 'skipCustomControllers'
   >;
-  /** Pods of lower priority never block. */
+  /** Pods of lower priority block only where they could not be evicted for good. */
   readonly expendablePriority: number;
   readonly budgets: RemainingBudgets;
 }
@@ -43,11 +44,34 @@ export function findEvictionBlock(
   pods: readonly Pod[],
   context: EvictionContext,
 ): EvictionBlock | undefined {
-  for (const pod of pods) {
-    const block = isLeftOnNode(pod) ? undefined : blockOf(pod, context);
+  const leaving = pods.filter((pod) => !isLeftOnNode(pod));
+  for (const pod of leaving) {
+    const block = blockOf(pod, context) ?? blockOfGroup(pod, leaving, context);
     if (block !== undefined) return block;
   }
   return undefined;
+}
+
+const HOSTNAME = 'kubernetes.io/hostname';
+
+/**
+ * Pods that must run on the node of the others find no other node one after the other. If a budget does not allow to evict
+ * them all, the first one would wait for the rest.
+ */
+function blockOfGroup(
+  pod: Pod,
+  leaving: readonly Pod[],
+  { budgets }: EvictionContext,
+): EvictionBlock | undefined {
+  const terms = pod.affinity.filter(({ topologyKey }) => topologyKey === HOSTNAME);
+  const selects = (one: Pod): boolean =>
+    terms.some(
+      ({ namespaces, selector }) =>
+        namespaces.includes(one.namespace) && matchesSelector(selector, one.labels),
+    );
+  if (!selects(pod)) return undefined;
+  const reason = budgets.findBlockingGroup(leaving.filter(selects));
+  return reason === undefined ? undefined : { pod, code: 'DisruptionBudget', reason };
 }
 
 const REPLICATED_KINDS: ReadonlySet<string> = new Set([
@@ -68,8 +92,8 @@ function blockOf(pod: Pod, context: EvictionContext): EvictionBlock | undefined 
   const block = (code: EvictionBlockCode, reason: string): EvictionBlock => ({ pod, code, reason });
   if (pod.eviction?.doNotDisrupt === true)
     return block('DoNotDisrupt', `pod ${name} has annotation karpenter.sh/do-not-disrupt`);
-  if (pod.priority < context.expendablePriority) return undefined;
-  if (pod.eviction?.safeToEvict !== true) {
+  const isExpendable = pod.priority < context.expendablePriority;
+  if (!isExpendable && pod.eviction?.safeToEvict !== true) {
     const found = ownBlock(pod, context);
     if (found !== undefined) return block(...found);
   }
@@ -82,7 +106,7 @@ function blockOf(pod: Pod, context: EvictionContext): EvictionBlock | undefined 
   return budget === undefined ? undefined : block('DisruptionBudget', budget);
 }
 
-/** What the annotation `safe-to-evict: "true"` overrides. */
+/** What a low priority and the annotation `safe-to-evict: "true"` override. */
 function ownBlock(
   pod: Pod,
   { scaleDown, budgets }: EvictionContext,
@@ -136,9 +160,20 @@ export class RemainingBudgets {
       return `pod ${podKey(pod)} has several PodDisruptionBudgets (${names}), and the API evicts no such pod`;
     }
     for (const budget of covering) {
-      const left = budget.disruptionsAllowed - (this.#used.get(budget) ?? 0);
+      const left = this.#leftOf(budget);
       if (left < 1)
-        return `PodDisruptionBudget ${podKey(budget)} allows ${Math.max(0, left)} more disruptions of pod ${podKey(pod)}`;
+        return `PodDisruptionBudget ${podKey(budget)} allows ${left} more disruptions of pod ${podKey(pod)}`;
+    }
+    return undefined;
+  }
+
+  /** Why these pods may not all be evicted now. */
+  findBlockingGroup(pods: readonly Pod[]): string | undefined {
+    for (const budget of new Set(pods.flatMap((pod) => this.#coveringOf(pod)))) {
+      const covered = pods.filter((pod) => this.#coveringOf(pod).includes(budget)).length;
+      const left = this.#leftOf(budget);
+      if (left < covered)
+        return `PodDisruptionBudget ${podKey(budget)} allows ${left} more disruptions of ${covered} pods that must run on the same node, so that the first ones evicted would wait for the others`;
     }
     return undefined;
   }
@@ -150,6 +185,10 @@ export class RemainingBudgets {
       for (const budget of this.#coveringOf(pod))
         this.#used.set(budget, (this.#used.get(budget) ?? 0) + 1);
     }
+  }
+
+  #leftOf(budget: DisruptionBudget): number {
+    return Math.max(0, budget.disruptionsAllowed - (this.#used.get(budget) ?? 0));
   }
 
   #coveringOf(pod: Pod): readonly DisruptionBudget[] {

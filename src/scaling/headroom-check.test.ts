@@ -8,12 +8,13 @@ import {
   aScalingMachine,
   aScalingPool,
   aWorkerNode,
+  type MachineOptions,
   MINUTE,
   NOW,
 } from './testing/builders.ts';
 
 /** Machines `w-1`, `w-2`, …, unneeded for long enough: the first two have a pod, one is kept as headroom. */
-function planFor(count: number) {
+function planFor(count: number, over: (id: number) => MachineOptions = () => ({})) {
   const ids = Array.from({ length: count }, (_, index) => index + 1);
   const since = ids.map((id) => [aMachineId(id), NOW - 10 * MINUTE] as const);
   return decide(
@@ -21,7 +22,7 @@ function planFor(count: number) {
       pools: [aScalingPool({ scaleDown: { maxConcurrent: 10 }, headroom: { machines: 1 } })],
       nodes: ids.map((id) => aWorkerNode(`w-${id}`)),
       machines: ids.map((id) =>
-        aScalingMachine({ id, on: `w-${id}`, requestedAt: NOW - 60 * MINUTE + id }),
+        aScalingMachine({ id, on: `w-${id}`, requestedAt: NOW - 60 * MINUTE + id, ...over(id) }),
       ),
       pods: [
         aPod({ name: 'small', on: 'w-1', cpu: '1', memory: '100Mi' }),
@@ -44,6 +45,42 @@ it('a machine is kept when its pods may be scheduled to the node that is kept as
     reason:
       'node w-1 is kept: its pods may be scheduled to node w-3, and then the headroom on 1 node would be lost',
     facts: { headroom: 'w-3', nodes: 1 },
+  });
+});
+
+it('a machine is kept when its pods may be scheduled to a machine for headroom that will be ready soon', () => {
+  const { steps, refusals } = planFor(3, (id) => (id === 3 ? { phase: 'joining' } : {}));
+  expect(steps).toEqual([]);
+  expect(refusals.find(({ subject }) => subject.name === 'w-1')).toMatchObject({
+    code: 'NodeKeptAsHeadroom',
+    facts: { headroom: 'w-3', nodes: 1 },
+  });
+});
+
+it('a machine is kept when its pods may be scheduled to any node with headroom that would be lost', () => {
+  const ids = [1, 2, 3];
+  const since = ids.map((id) => [aMachineId(id), NOW - 10 * MINUTE] as const);
+  const { plan } = decide(
+    anInput({
+      pools: [
+        aScalingPool({
+          headroom: { cpu: 7, memory: '14Gi' },
+          scaleDown: { utilizationThreshold: 1 },
+        }),
+      ],
+      // w-2 has memory for the pod beside its part of the headroom, w-3 has not.
+      nodes: ids.map((id) =>
+        aWorkerNode(`w-${id}`, id === 2 ? { allocatable: { memory: '16Gi' } } : {}),
+      ),
+      machines: ids.map((id) => aScalingMachine({ id, on: `w-${id}` })),
+      pods: [aPod({ name: 'moving', on: 'w-1', cpu: '10m', memory: '6Gi' })],
+      memory: { assignments: {}, unneededSince: Object.fromEntries(since) },
+    }),
+  );
+  expect(plan.steps).toEqual([]);
+  expect(plan.refusals.find(({ subject }) => subject.name === 'w-1')).toMatchObject({
+    code: 'NodeKeptAsHeadroom',
+    facts: { headroom: 'w-3' },
   });
 });
 

@@ -19,11 +19,13 @@ import type { Candidate, Refused } from './removal-candidate.ts';
 
 /** Machines with pods that one decision checks. */
 const MAX_CHECKS = 100;
+/** How many nodes with headroom of each pool are tried as the first one to get pods. */
+const MAX_FIRST = 4;
 
 export class HeadroomCheck {
   readonly #expendableBelow: number;
   readonly #placeholders: readonly Pod[];
-  /** Names of the nodes that hold headroom, by pool. */
+  /** Names of the nodes that hold headroom, by pool; those with the fewest pods first. */
   readonly #holders: readonly (readonly string[])[];
   /** The cluster as kube-scheduler sees it. */
   readonly #bare: Snapshot;
@@ -40,8 +42,10 @@ export class HeadroomCheck {
     this.#expendableBelow = expendableBelow;
     const held = cluster.nodes
       .filter(({ name }) => !avoid.has(name))
-      .map(({ name }) => ({ name, pods: cluster.podsOn(name).filter(isPlaceholder) }))
-      .filter(({ pods }) => pods.length > 0);
+      .map(({ name }) => ({ name, all: cluster.podsOn(name) }))
+      .map(({ name, all }) => ({ name, all: all.length, pods: all.filter(isPlaceholder) }))
+      .filter(({ pods }) => pods.length > 0)
+      .toSorted((left, right) => left.all - left.pods.length - (right.all - right.pods.length));
     const byPool = Map.groupBy(held, ({ pods }) => Object.values(pods[0]?.nodeSelector ?? {})[0]);
     this.#holders = Array.from(byPool.values(), (nodes) => nodes.map(({ name }) => name));
     this.#placeholders = held.flatMap(({ pods }) => pods.map((pod) => ({ ...pod, nodeName: '' })));
@@ -76,9 +80,8 @@ export class HeadroomCheck {
     const holders = this.#holders.map((ofPool) => ofPool.filter((one) => !removed.includes(one)));
     if (!moving.some(({ nodeName }) => nodeName === name)) return undefined;
     const bare = withoutNodes(this.#bare, removed);
-    // The nodes of each pool first: those of another one might take all pods and keep their headroom.
-    for (const first of holders) {
-      const all = [...first, ...holders.flatMap((others) => (others === first ? [] : others))];
+    // The nodes of each pool first, and each of them: another one might take all pods and keep its headroom.
+    for (const all of holders.flatMap((ofPool) => ordersWithFirst(ofPool, holders.flat()))) {
       const holder = this.#findLoss(bare, moving, all);
       if (holder === undefined) continue;
       return {
@@ -118,4 +121,12 @@ export class HeadroomCheck {
   #isExpendable({ priority }: Pod): boolean {
     return priority < this.#expendableBelow;
   }
+}
+
+/** All nodes, those of the pool first, and each of its first ones before all others. */
+function ordersWithFirst(
+  ofPool: readonly string[],
+  all: readonly string[],
+): readonly (readonly string[])[] {
+  return ofPool.slice(0, MAX_FIRST).map((first) => [...new Set([first, ...ofPool, ...all])]);
 }

@@ -122,10 +122,13 @@ export function drainReason(
     ? `node ${node.name} is replaced by new machines`
     : `node ${node.name} has been unneeded for ${formatAge(unneededMs)}`;
   if (utilization.pods === 0) return `${since}: it is empty`;
+  const requested = `${describeUtilization(utilization)} requested`;
+  if (planned.length === 0)
+    return `${since}: ${requested}, and none of its pods needs another place`;
   const targets = [...new Set(planned.map(({ to }) => to))].toSorted();
   const named = targets.slice(0, 3).join(', ') + others(Math.max(0, targets.length - 3));
   const fit = planned.length === 1 ? 'its pod fits on' : `its ${planned.length} pods fit on`;
-  return `${since}: ${describeUtilization(utilization)} requested, and ${fit} ${named}`;
+  return `${since}: ${requested}, and ${fit} ${named}`;
 }
 
 function describeUtilization({ cpu, memory }: Utilization): string {

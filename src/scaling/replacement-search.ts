@@ -32,7 +32,7 @@ const MAX_EFFORT = 4;
 /** A machine costs more than its capacity: DaemonSets, the system reserve, an address. */
 const MAX_PRICE_RATIO = 1.2;
 
-/** How many machines are replaced. */
+/** How many machines are replaced; also all of an order. */
 const SET_SIZES = [2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50];
 const MAX_CONSIDERED = 100;
 /** How often capacity is added for pods that would wait. */
@@ -88,7 +88,7 @@ class ReplacementSearch {
       ...(placeable.length < replaceable.length ? ordersOf(placeable) : []),
     ];
     let best: Replacement | undefined;
-    for (const size of SET_SIZES) {
+    for (const size of setSizes(orders)) {
       for (const order of orders.filter(({ length }) => length >= size)) {
         for (const settings of variantsOf(this.#input.settings)) {
           const found = this.#replace(order.slice(0, size), settings);
@@ -264,6 +264,11 @@ function withCapacityOf(host: ScalingHost, freed: readonly Candidate[]): Scaling
     },
   ]);
   return { ...host, pools: Object.fromEntries(pools) };
+}
+
+function setSizes(orders: readonly (readonly Candidate[])[]): readonly number[] {
+  const all = orders.map(({ length }) => length).filter((length) => length > 1);
+  return [...new Set([...SET_SIZES, ...all])].toSorted((left, right) => left - right);
 }
 
 /** As pools are chosen for pending pods; or, unless the price matters most, the fewest machines. */

@@ -106,6 +106,32 @@ function carryOut(
 }
 
 describe('machines that cannot be removed one by one', () => {
+  it('are all replaced if no smaller number of them is worth a new machine', () => {
+    const seven = [...IDS, 7];
+    const large = {
+      size: { cpu: 12, memory: '12Gi', disk: '20Gi' },
+      limits: { max: 1 },
+      // More than 1.2 times the price of six small machines, and less than that of seven.
+      pricePerHour: 0.19,
+    };
+    const decision = decide(
+      sixSmallNodes({
+        pools: twoPools({}, large),
+        nodes: seven.map((id) =>
+          aWorkerNode(`s-${id}`, { allocatable: { cpu: '2', memory: '1800Mi', pods: '110' } }),
+        ),
+        machines: seven.map((id) =>
+          aScalingMachine({ id, pool: 'small', size: SMALL, on: `s-${id}` }),
+        ),
+        pods: seven.map((id) =>
+          aPod({ name: `web-${id}`, on: `s-${id}`, cpu: '1200m', memory: '1200Mi' }),
+        ),
+      }),
+    );
+    expect(created(decision)).toEqual(['large']);
+    expect(decision.plan.steps).toMatchObject([{ replaces: { length: 7 } }]);
+  });
+
   it('are replaced by fewer, with the reason', () => {
     const { plan } = decide(sixSmallNodes());
     expect(plan.steps).toMatchObject([

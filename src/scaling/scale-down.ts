@@ -319,7 +319,7 @@ class ScaleDownDecision {
     for (const pods of this.#podsOfLeavingNodes()) budgets.use(pods);
     const headroom = new HeadroomCheck(
       this.#cluster,
-      this.#drainOptions(this.#unusable, SELECTION_CHECKS),
+      this.#drainOptions(this.#unusableSoon(), SELECTION_CHECKS),
     );
     const allowed = due.filter((candidate) => {
       const refused =
@@ -377,6 +377,12 @@ class ScaleDownDecision {
       // Others take the place of the risky ones: why they were refused beside them does not matter.
       this.#refusals.length = known;
     }
+  }
+
+  /** Pods may be scheduled to a node that becomes ready while they are evicted. */
+  #unusableSoon(): ReadonlySet<string> {
+    const expected = new Set(this.#up.expected.map(({ node }) => node.name));
+    return this.#unusable.difference(expected);
   }
 
   #podsOfLeavingNodes(): readonly (readonly Pod[])[] {

@@ -74,6 +74,35 @@ describe('simulateDrain', () => {
     ]);
   });
 
+  test('keeps a place for a terminating pod of a StatefulSet, which is created again when it is gone', () => {
+    const going = { name: 'going', on: 'a', cpu: '4', terminating: true };
+    expect(moves(drain([{ ...going, controller: 'StatefulSet' }]))).toEqual([['going', 'a', 'b']]);
+    const next = { name: 'next', on: 'c', cpu: '1' };
+    const result = drain([{ ...going, controller: 'StatefulSet' }, next], ['a', 'c']);
+    expect(result.isPossible).toBe(false);
+    expect(drain([{ ...going, controller: 'ReplicaSet' }, next], ['a', 'c']).isPossible).toBe(true);
+  });
+
+  test('counts a terminating pod of a StatefulSet in its new place', () => {
+    const labels = { app: 'db' };
+    const spread = {
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: HOSTNAME,
+          whenUnsatisfiable: 'DoNotSchedule' as const,
+          labelSelector: select(labels),
+        },
+      ],
+    };
+    const pod = { on: 'a', cpu: '100m', labels, controller: 'StatefulSet', spec: { ...spread } };
+    const result = drain([
+      { ...pod, name: 'db-0', terminating: true },
+      { ...pod, name: 'db-1' },
+    ]);
+    expect(new Set(result.moves.map(({ to }) => to))).toEqual(new Set(['b', 'c']));
+  });
+
   test('ignores DaemonSet pods, static pods and terminating pods', () => {
     const result = drain([
       { name: 'daemon', on: 'a', cpu: '4', controller: 'DaemonSet' },

@@ -110,9 +110,13 @@ export function podsToMove(
   return moving;
 }
 
-/** DaemonSet pods and static pods belong to the node; terminating pods need no new node. */
+/**
+ * DaemonSet pods and static pods belong to the node. A terminating pod needs no new node, but that of a StatefulSet is created
+ * again when it is gone: other controllers create theirs at once, and it is pending meanwhile.
+ */
 function needsNewNode(pod: Pod, expendableBelow: number): boolean {
-  if (isDaemonSetPod(pod) || pod.isMirror || pod.isTerminating) return false;
+  if (isDaemonSetPod(pod) || pod.isMirror) return false;
+  if (pod.isTerminating && pod.controller?.kind !== 'StatefulSet') return false;
   return pod.priority >= expendableBelow;
 }
 

@@ -79,7 +79,7 @@ export class DrainTargets {
   }
 
   newMovingPod(pod: Pod): MovingPod {
-    const pending = { ...pod, nodeName: '', nominatedNodeName: '' };
+    const pending = { ...pod, nodeName: '', nominatedNodeName: '', isTerminating: false };
     const { cpuMilli, memoryBytes } = pod.requests;
     return {
       pendingPod: newPendingPod(pending, this.#cluster),
