@@ -3,13 +3,15 @@
 import type { DemoSite } from './site.ts';
 
 type Kubernetes = DemoSite['kubernetes'];
+/** API version and plural. */
+type Kind = readonly [string, string];
 
 export const NEVER_FITS = 'huge';
 const LOAD = 'load';
 const LOAD_PODS = 4;
-const DEPLOYMENTS = ['apps/v1', 'deployments'] as const;
-const JOBS = ['batch/v1', 'jobs'] as const;
-const BUDGETS = ['policy/v1', 'poddisruptionbudgets'] as const;
+const DEPLOYMENTS: Kind = ['apps/v1', 'deployments'];
+const JOBS: Kind = ['batch/v1', 'jobs'];
+const BUDGETS: Kind = ['policy/v1', 'poddisruptionbudgets'];
 
 interface PodOptions {
   readonly annotations?: Readonly<Record<string, string>>;
@@ -52,7 +54,7 @@ function createDeployment(
   });
 }
 
-function has(kubernetes: Kubernetes, kind: readonly [string, string], name: string): boolean {
+function has(kubernetes: Kubernetes, kind: Kind, name: string): boolean {
   return kubernetes.list(...kind).some(({ metadata }) => metadata.name === name);
 }
 

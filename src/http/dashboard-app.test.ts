@@ -145,6 +145,21 @@ describe('actions of the dashboard', () => {
     expect(requested).toEqual(['scale workers 3', 'pause workers 60', 'drain m-1', 'delete m-1']);
   });
 
+  it.each([
+    ['{"to": ', 400, 'the body is not valid JSON'],
+    ['', 400, 'the body is not valid JSON'],
+    ['[3]', 400, 'the body: Invalid input: expected object, received array'],
+    ['{"to": -1}', 400, 'to: Too small: expected number to be >=0'],
+    [`{"to": 3, "x": "${'x'.repeat(5_000)}"}`, 413, 'the body has more than 4096 bytes'],
+  ])('refuse the body %s with %d', async (body, status, error) => {
+    const { request, requested } = anApp();
+    const headers = { authorization: 'Bearer correct' };
+    const path = '/api/v1/pools/workers/scale';
+    const answer = await request(path, { method: 'POST', headers, body });
+    expect([answer.status, await answer.json()]).toEqual([status, { error }]);
+    expect(requested).toEqual([]);
+  });
+
   it('answer with the status of the class of the error, and why a request was refused', async () => {
     const { actions } = { actions: {} as DashboardSources['actions'] };
     const { post } = anApp({
