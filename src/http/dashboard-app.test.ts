@@ -133,6 +133,15 @@ describe('actions of the dashboard', () => {
     expect(requested).toEqual([]);
   });
 
+  it('are disabled while the token cannot be read, without a word about its file', async () => {
+    const readToken = () => Promise.reject(new Error('ENOENT: /etc/pvescaler/pasted-secret'));
+    const answer = await anApp({ readToken }).post('/api/v1/pools/workers/resume', 'any');
+    expect(answer.status).toBe(403);
+    const { error } = (await answer.json()) as { readonly error: string };
+    expect(error).toMatch(/dashboardTokenFile is not set, empty or cannot be read/);
+    expect(error).not.toContain('pasted-secret');
+  });
+
   it('are carried out with valid settings only', async () => {
     const { post, requested } = anApp();
     const scale = '/api/v1/pools/workers/scale';
