@@ -6,7 +6,6 @@ import { getAsset, isSea } from 'node:sea';
 import type { AutoscalerSettings } from './autoscaler/index.ts';
 import type { Config } from './config/index.ts';
 import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
-import { InvalidConfig } from './ports/errors.ts';
 import type {
   DashboardServerOptions,
   FrontEndOptions,
@@ -37,22 +36,9 @@ export async function startHealthServer({ listen: address, ...sources }: HealthS
   return listen(createHealthApp(sources), address, 'http.health');
 }
 
-export async function startDashboard({
-  listen: address,
-  sources,
-  tokenFile,
-}: DashboardServerOptions) {
+export async function startDashboard({ listen: address, sources }: DashboardServerOptions) {
   const { createDashboardApp, listen } = await import('./http/index.ts');
-  const readToken = async () => {
-    if (tokenFile === undefined) return undefined;
-    try {
-      return (await readFile(tokenFile, 'utf8')).trim();
-    } catch (cause) {
-      const message = `cannot read http.dashboardTokenFile ${tokenFile}: ${String(cause)}`;
-      throw new InvalidConfig('CONFIG_UNREADABLE', message, { cause });
-    }
-  };
-  const app = createDashboardApp({ ...sources, readToken, readFile: readPage });
+  const app = createDashboardApp({ ...sources, readFile: readPage });
   return listen(app, address, 'http.dashboard');
 }
 

@@ -5,6 +5,7 @@ import { formatCount } from '../../src/model/format-text.ts';
 import type { DemoSite } from './site.ts';
 import type { Timeline } from './timeline.ts';
 import {
+  areServicesRunning,
   createNeverFitting,
   createReport,
   createServices,
@@ -20,7 +21,7 @@ export interface Stage {
   /** At maximum speed, without pauses for a reader. */
   readonly isOnce: boolean;
   readonly isStandalone: boolean;
-  /** Rejects after minutes, and when the demo is stopped. */
+  /** Rejects when the demo is stopped. After minutes it rejects with `--once`; otherwise the day goes on. */
   readonly waitUntil: (what: string, isDone: () => boolean | Promise<boolean>) => Promise<void>;
   /** Rejects when the demo is stopped. */
   readonly sleep: (ms: number) => Promise<void>;
@@ -39,8 +40,6 @@ export interface Scene {
   readonly lookExternal?: string;
   readonly play: (stage: Stage) => Promise<void>;
 }
-
-const SERVICE_PODS = 8;
 
 export const SCENES: readonly Scene[] = [
   {
@@ -102,8 +101,8 @@ export const SCENES: readonly Scene[] = [
       const before = timeline.count().readyNodes;
       scaleWeb(site.kubernetes, 1);
       await stage.waitUntil('machines are deleted and every pod runs', () => {
-        const { readyNodes, running, pending, vms } = timeline.count();
-        return readyNodes < before && vms === readyNodes && running === 3 && pending === 0;
+        const { readyNodes, vms } = timeline.count();
+        return readyNodes < before && vms === readyNodes && isEveryPodRunning(stage);
       });
       await stage.pause(5);
     },
@@ -128,11 +127,14 @@ export const SCENES: readonly Scene[] = [
   },
 ];
 
-async function startServices({ site, timeline, waitUntil }: Stage): Promise<void> {
-  const { kubernetes } = site;
-  const deployments = kubernetes.list('apps/v1', 'deployments');
-  if (!deployments.some(({ metadata }) => metadata.name === 'web')) createServices(kubernetes);
-  await waitUntil('every pod runs', () => timeline.count().running === SERVICE_PODS);
+async function startServices(stage: Stage): Promise<void> {
+  createServices(stage.site.kubernetes);
+  await stage.waitUntil('every pod runs', () => isEveryPodRunning(stage));
+}
+
+/** Of the services, as many as they have now: a person may scale them, and add other pods. */
+function isEveryPodRunning({ site, timeline }: Stage): boolean {
+  return areServicesRunning(site.kubernetes, timeline.readyNodes());
 }
 
 /** The first host has the only address at which the simulated Proxmox is reached. */
@@ -154,16 +156,13 @@ async function failHost(stage: Stage): Promise<void> {
     const ready = timeline.readyNodes();
     return !lost.some(({ config }) => ready.has(config['name'] ?? ''));
   });
-  await waitUntil('every pod runs on another host', () => {
-    const { running, pending } = timeline.count();
-    return running === SERVICE_PODS && pending === 0;
-  });
+  await waitUntil('every pod runs on another host', () => isEveryPodRunning(stage));
   await stage.pause(5);
   timeline.row(`host ${host} is on again`);
   site.proxmox.externalChanges.hostUp(host);
   await waitUntil('every machine has a ready node', () => {
-    const { readyNodes, running, pending, vms } = timeline.count();
-    return vms === readyNodes && running === SERVICE_PODS && pending === 0;
+    const { readyNodes, vms } = timeline.count();
+    return vms === readyNodes && isEveryPodRunning(stage);
   });
 }
 

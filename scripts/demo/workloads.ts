@@ -3,10 +3,15 @@
 import type { DemoSite } from './site.ts';
 
 type Kubernetes = DemoSite['kubernetes'];
+/** API version and plural. */
+type Kind = readonly [string, string];
 
 export const NEVER_FITS = 'huge';
 const LOAD = 'load';
 const LOAD_PODS = 4;
+const DEPLOYMENTS: Kind = ['apps/v1', 'deployments'];
+const JOBS: Kind = ['batch/v1', 'jobs'];
+const BUDGETS: Kind = ['policy/v1', 'poddisruptionbudgets'];
 
 interface PodOptions {
   readonly annotations?: Readonly<Record<string, string>>;
@@ -49,13 +54,23 @@ function createDeployment(
   });
 }
 
-/** 6 pods of `web`, of which one may be disrupted at a time, and 2 pods of `db` on different nodes. */
+function has(kubernetes: Kubernetes, kind: Kind, name: string): boolean {
+  return kubernetes.list(...kind).some(({ metadata }) => metadata.name === name);
+}
+
+/**
+ * 6 pods of `web`, of which one may be disrupted at a time, and 2 pods of `db` on different nodes. What exists already stays
+ * as it is: an earlier scene created it, and a person may have changed or deleted some of it.
+ */
 export function createServices(kubernetes: Kubernetes): void {
-  createDeployment(kubernetes, 'web', { replicas: 6, cpu: '600m' });
-  kubernetes.create('policy/v1', 'poddisruptionbudgets', {
-    metadata: { name: 'web', namespace: 'default' },
-    spec: { maxUnavailable: 1, selector: { matchLabels: { app: 'web' } } },
-  });
+  if (!has(kubernetes, DEPLOYMENTS, 'web'))
+    createDeployment(kubernetes, 'web', { replicas: 6, cpu: '600m' });
+  if (!has(kubernetes, BUDGETS, 'web'))
+    kubernetes.create('policy/v1', 'poddisruptionbudgets', {
+      metadata: { name: 'web', namespace: 'default' },
+      spec: { maxUnavailable: 1, selector: { matchLabels: { app: 'web' } } },
+    });
+  if (has(kubernetes, DEPLOYMENTS, 'db')) return;
   const labelSelector = { matchLabels: { app: 'db' } };
   const term = { labelSelector, topologyKey: 'kubernetes.io/hostname' };
   const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
@@ -63,8 +78,31 @@ export function createServices(kubernetes: Kubernetes): void {
   createDeployment(kubernetes, 'db', { replicas: 2, cpu: '1', spec });
 }
 
+/** Whether each service has as many running pods on these nodes as its Deployment has replicas. */
+export function areServicesRunning(
+  kubernetes: Kubernetes,
+  readyNodes: ReadonlySet<string>,
+): boolean {
+  const pods = kubernetes.list('v1', 'pods');
+  return ['web', 'db'].every((name) => {
+    const deployment = kubernetes
+      .list('apps/v1', 'deployments')
+      .find(({ metadata }) => metadata.name === name);
+    const { replicas } = (deployment?.['spec'] ?? {}) as { readonly replicas?: number };
+    const running = pods.filter(({ metadata, spec, status }) => {
+      const { app } = (metadata.labels ?? {}) as { readonly app?: string };
+      const { nodeName = '' } = (spec ?? {}) as { readonly nodeName?: string };
+      const { phase } = (status ?? {}) as { readonly phase?: string };
+      const isCounted = app === name && metadata.deletionTimestamp === undefined;
+      return isCounted && phase === 'Running' && readyNodes.has(nodeName);
+    });
+    return running.length === (replicas ?? 0);
+  });
+}
+
 export function scaleWeb(kubernetes: Kubernetes, replicas: number): void {
   const metadata = { name: 'web', namespace: 'default' };
+  if (!has(kubernetes, DEPLOYMENTS, 'web')) return;
   kubernetes.change('apps/v1', 'deployments', { metadata, spec: { replicas } });
 }
 
@@ -82,7 +120,9 @@ export function createReport(kubernetes: Kubernetes, runSeconds: number): void {
 }
 
 export function isReportDone(kubernetes: Kubernetes): boolean {
-  const [job] = kubernetes.list('batch/v1', 'jobs');
+  const job = kubernetes
+    .list('batch/v1', 'jobs')
+    .find(({ metadata }) => metadata.name === 'report');
   return (job?.['status'] as { readonly succeeded?: number } | undefined)?.succeeded === 6;
 }
 
@@ -91,15 +131,8 @@ export function createNeverFitting(kubernetes: Kubernetes): void {
 }
 
 export function remove(kubernetes: Kubernetes, name: string): void {
-  const isOf = ({ metadata }: { readonly metadata: { readonly name: string } }) =>
-    metadata.name === name;
-  for (const [apiVersion, plural] of [
-    ['apps/v1', 'deployments'],
-    ['batch/v1', 'jobs'],
-    ['policy/v1', 'poddisruptionbudgets'],
-  ] as const) {
-    if (kubernetes.list(apiVersion, plural).some(isOf))
-      kubernetes.remove(apiVersion, plural, { name, namespace: 'default' });
+  for (const kind of [DEPLOYMENTS, JOBS, BUDGETS]) {
+    if (has(kubernetes, kind, name)) kubernetes.remove(...kind, { name, namespace: 'default' });
   }
 }
 

@@ -15,7 +15,9 @@ export function addPoolResume(parent: Command, host: CommandHost): void {
   const command = withTimeoutOption(
     parent
       .command('resume')
-      .description('end the pause of a pool whose new machines helped no pod')
+      .description(
+        'end the pause of a pool whose new machines helped no pod, or that a person paused',
+      )
       .argument('<pool>', 'name of the pool'),
   );
   withConfigOptions(withOutputOption(command)).action((name: string, options: ResumeOptions) =>

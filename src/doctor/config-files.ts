@@ -44,7 +44,12 @@ function describe(source: SecretSource): string {
   return source.kind === 'environment' ? 'the variable is set' : 'the Secret is readable';
 }
 
-function listSecrets({ regions, join, pools }: Config): readonly NamedSecret[] {
+function listSecrets({ http, regions, join, pools }: Config): readonly NamedSecret[] {
+  const path = http.dashboard === undefined ? undefined : http.dashboardTokenFile;
+  const dashboard: NamedSource = [
+    'http.dashboardTokenFile',
+    path === undefined ? undefined : { kind: 'file', path },
+  ];
   const logins = Object.values(regions).flatMap(({ name, login, transport }) => {
     const prefix = `proxmox.${name}`;
     const sources: NamedSource[] = [
@@ -60,7 +65,7 @@ function listSecrets({ regions, join, pools }: Config): readonly NamedSecret[] {
     const source = recipe?.token.kind === 'static' && isUsed ? recipe.token.source : undefined;
     return [`join.${kind}.token`, source] as const;
   });
-  return [...logins, ...tokens].flatMap(([subject, source]) =>
+  return [dashboard, ...logins, ...tokens].flatMap(([subject, source]) =>
     source === undefined || typeof source === 'string' ? [] : [{ subject, source }],
   );
 }

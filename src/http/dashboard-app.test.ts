@@ -133,6 +133,15 @@ describe('actions of the dashboard', () => {
     expect(requested).toEqual([]);
   });
 
+  it('are disabled while the token cannot be read, without a word about its file', async () => {
+    const readToken = () => Promise.reject(new Error('ENOENT: /etc/pvescaler/pasted-secret'));
+    const answer = await anApp({ readToken }).post('/api/v1/pools/workers/resume', 'any');
+    expect(answer.status).toBe(403);
+    const { error } = (await answer.json()) as { readonly error: string };
+    expect(error).toMatch(/dashboardTokenFile is not set, empty or cannot be read/);
+    expect(error).not.toContain('pasted-secret');
+  });
+
   it('are carried out with valid settings only', async () => {
     const { post, requested } = anApp();
     const scale = '/api/v1/pools/workers/scale';
@@ -143,6 +152,21 @@ describe('actions of the dashboard', () => {
     await post('/api/v1/machines/m-1/drain', 'correct');
     await post('/api/v1/machines/m-1/delete', 'correct');
     expect(requested).toEqual(['scale workers 3', 'pause workers 60', 'drain m-1', 'delete m-1']);
+  });
+
+  it.each([
+    ['{"to": ', 400, 'the body is not valid JSON'],
+    ['', 400, 'the body is not valid JSON'],
+    ['[3]', 400, 'the body: Invalid input: expected object, received array'],
+    ['{"to": -1}', 400, 'to: Too small: expected number to be >=0'],
+    [`{"to": 3, "x": "${'x'.repeat(5_000)}"}`, 413, 'the body has more than 4096 bytes'],
+  ])('refuse the body %s with %d', async (body, status, error) => {
+    const { request, requested } = anApp();
+    const headers = { authorization: 'Bearer correct' };
+    const path = '/api/v1/pools/workers/scale';
+    const answer = await request(path, { method: 'POST', headers, body });
+    expect([answer.status, await answer.json()]).toEqual([status, { error }]);
+    expect(requested).toEqual([]);
   });
 
   it('answer with the status of the class of the error, and why a request was refused', async () => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dashboard: its files, the state as JSON and as server-sent events, and actions for those who have the token.
-import { Hono } from 'hono';
+import { Hono, type HonoRequest } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
 import { streamSSE } from 'hono/streaming';
 import type { ZodType } from 'zod';
 import type { Clock } from '../ports/clock.ts';
@@ -43,6 +44,8 @@ const INTERVAL_MS = 1_000;
 const KEEP_ALIVE_MS = 15_000;
 /** Events that a page may leave unread. */
 const MAX_UNREAD = 30;
+/** Of the request of an action, which has one number. */
+const MAX_BODY_BYTES = 4_096;
 
 export function createDashboardApp(sources: DashboardSources): Hono {
   const { readState, readFile, hostNames, clock } = sources;
@@ -102,22 +105,22 @@ async function keepAlive(clock: Clock, signal: AbortSignal, send: () => void): P
 }
 
 function addActions(app: Hono, { actions, readToken }: DashboardSources): void {
+  const limit = bodyLimit({
+    maxSize: MAX_BODY_BYTES,
+    onError: (context) =>
+      context.json({ error: `the body has more than ${MAX_BODY_BYTES} bytes` }, 413),
+  });
   const add = <Body>(
     path: string,
     body: ZodType<Body> | undefined,
     act: (name: string, body: Body) => Promise<string>,
   ) =>
-    app.post(path, requireToken(readToken), async (context) => {
-      const given: unknown =
-        body === undefined ? undefined : await context.req.json().catch(() => undefined);
-      const parsed = body?.safeParse(given);
-      if (parsed?.success === false) {
-        const [issue] = parsed.error.issues;
-        return context.json({ error: `${issue?.path.join('.')}: ${issue?.message}` }, 400);
-      }
+    app.post(path, requireToken(readToken), limit, async (context) => {
+      const read = body === undefined ? {} : await readBody(context.req, body);
+      if (read.error !== undefined) return context.json({ error: read.error }, 400);
       const name = context.req.param('name') ?? '';
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- undefined only without a schema
-      return context.json({ message: await act(name, parsed?.data as Body) }, 202);
+      return context.json({ message: await act(name, read.value as Body) }, 202);
     });
   add('/api/v1/pools/:name/scale', scaleRequest, (pool, { to }) => actions.scalePool(pool, to));
   add('/api/v1/pools/:name/pause', pauseRequest, (pool, { minutes }) =>
@@ -126,4 +129,22 @@ function addActions(app: Hono, { actions, readToken }: DashboardSources): void {
   add('/api/v1/pools/:name/resume', undefined, (pool) => actions.resumePool(pool));
   add('/api/v1/machines/:name/drain', undefined, (machine) => actions.drainMachine(machine));
   add('/api/v1/machines/:name/delete', undefined, (machine) => actions.deleteMachine(machine));
+}
+
+interface ReadBody<Body> {
+  readonly value?: Body;
+  /** What is wrong with it; absent if it is valid. */
+  readonly error?: string;
+}
+
+async function readBody<Body>(
+  request: HonoRequest,
+  schema: ZodType<Body>,
+): Promise<ReadBody<Body>> {
+  const given: unknown = await request.json().catch(() => undefined);
+  if (given === undefined) return { error: 'the body is not valid JSON' };
+  const { success, data, error } = schema.safeParse(given);
+  if (success) return { value: data };
+  const [issue] = error.issues;
+  return { error: `${issue?.path.join('.') || 'the body'}: ${issue?.message}` };
 }

@@ -96,6 +96,7 @@ function describe({ summary, body }: Action): object {
       401: refused('the token is wrong'),
       403: refused('actions are disabled, or the request comes from another site'),
       404: refused('there is no such pool or machine'),
+      413: refused('the request is too long'),
       default: refused('the request was refused; the status is that of the class of its code'),
     },
   };

@@ -58,12 +58,16 @@ function hostNameOf(host: string): string {
   return name.toLowerCase();
 }
 
-/** Requires `Authorization: Bearer TOKEN`. Without a token every action is refused. */
+/**
+ * Requires `Authorization: Bearer TOKEN`. Without a token every action is refused. The answer does not say why it cannot be
+ * read: the name of the file may be a pasted token.
+ */
 export function requireToken(readToken: () => Promise<string | undefined>): MiddlewareHandler {
   return async (context, next) => {
-    const token = await readToken();
+    const token = await readToken().catch(() => undefined);
     if (token === undefined || token === '') {
-      const error = 'actions are disabled: http.dashboardTokenFile is not set';
+      const error =
+        'actions are disabled: http.dashboardTokenFile is not set, empty or cannot be read; pvescaler doctor says more';
       return context.json({ error }, 403);
     }
     const given = /^Bearer (.+)$/.exec(context.req.header('authorization') ?? '')?.[1] ?? '';

@@ -21,9 +21,7 @@ export interface HealthServerOptions {
 
 export interface DashboardServerOptions {
   readonly listen: { readonly host: string; readonly port: number };
-  readonly sources: Omit<DashboardSources, 'readFile' | 'readToken'>;
-  /** Path of the token of actions. */
-  readonly tokenFile: string | undefined;
+  readonly sources: Omit<DashboardSources, 'readFile'>;
 }
 
 export interface ServeAdapters extends SetupAdapters {

@@ -111,7 +111,7 @@ async function runDaemon(daemon: Daemon): Promise<void> {
 /** Nothing depends on the dashboard: the daemon continues when its address is in use. */
 async function startDashboard(daemon: Daemon, signal: AbortSignal) {
   const { context, loaded, telemetry, watchdog } = daemon;
-  const { dashboard: listen, dashboardTokenFile, dashboardHosts } = loaded.config.http;
+  const { dashboard: listen, dashboardTokenFile: path, dashboardHosts } = loaded.config.http;
   if (listen === undefined) return undefined;
   const { clock, version } = context;
   const dashboard = new Dashboard({
@@ -131,10 +131,14 @@ async function startDashboard(daemon: Daemon, signal: AbortSignal) {
       sources: {
         readState: () => dashboard.readState(),
         actions: dashboard.actions,
+        readToken: async () => {
+          if (path === undefined) return undefined;
+          const source = { kind: 'file', path } as const;
+          return (await context.adapters.readSecret(source, loaded.config.cluster)).value.trim();
+        },
         hostNames: [...dashboardHosts, listen.host.toLowerCase()],
         clock,
       },
-      tokenFile: dashboardTokenFile,
     });
     void dashboard.sample(signal);
     telemetry.log.info(`dashboard on ${started.url}`);

@@ -371,6 +371,19 @@ describe('examine', () => {
     ]);
   });
 
+  it('reports that the token of the dashboard cannot be read', async () => {
+    const examineWith = async (files: Changes['files']) => {
+      const results = await examineInstallation({
+        config: (draft) =>
+          Object.assign(draft, { http: { dashboardTokenFile: '/keys/dashboard' } }),
+        ...(files !== undefined && { files }),
+      });
+      return find(results, 'secret').filter(({ subject }) => subject === 'http.dashboardTokenFile');
+    };
+    expect(await examineWith({ '/keys/dashboard': 'abc' })).toMatchObject([{ status: 'ok' }]);
+    expect(await examineWith(undefined)).toMatchObject([{ status: 'failure' }]);
+  });
+
   it('warns about several replicas with a database each', async () => {
     const server = { name: 'main', image: 'registry.example/pvescaler:0.1.0', args: ['serve'] };
     const results = await examineInstallation({

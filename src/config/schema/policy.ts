@@ -26,14 +26,14 @@ export const guardsSchema = section({
     section({
       initial: key(
         duration({ min: '1s' }).prefault('1m'),
-        'Backoff of a pool after one of its machines failed.',
+        'Back-off of a pool after one of its machines failed.',
       ),
       max: key(
         duration({ min: '1s' }).prefault('30m'),
-        'Maximum backoff; each consecutive failure doubles the backoff up to this value.',
+        'Maximum back-off; each consecutive failure doubles the back-off up to this value.',
       ),
     }),
-    'Backoff of a pool whose new machines fail.',
+    'Back-off of a pool whose new machines fail.',
   ),
   breaker: key(
     section({

@@ -166,7 +166,7 @@ export const poolSchema = z.strictObject({
   ),
   provisionTimeout: key(
     duration({ min: '2m' }).prefault('15m'),
-    'Maximum time from the request to a ready node. After that the machine counts as failed and is removed. At least 2 minutes.',
+    'Maximum time from the choice of a host to a ready node. After that the machine counts as failed and is removed. At least 2 minutes.',
     {
       replaces: {
         externalgrpc: 'PENDING_VM_TIMEOUT_SECONDS',
