@@ -99,8 +99,10 @@ export async function findFollower(set: ReplicaSet): Promise<Replica> {
   return follower;
 }
 
-/** A call that is answered late, because the machine is loaded, has not failed; one that is sent twice may count twice. */
-const CALL = { deadlineMs: 60_000 };
+/** That of the Cluster Autoscaler. */
+const READ_DEADLINE_MS = 5_000;
+/** A request that is accepted late, because the machine is loaded, would count twice if it were sent again. */
+const REQUEST_DEADLINE_MS = 60_000;
 
 const READS = [
   ['NodeGroups', {}],
@@ -117,7 +119,7 @@ export function watchCalls({ client }: ReplicaSet) {
     let lastSuccessAt = systemClock.monotonic();
     while (!stop.signal.aborted) {
       for (const [rpc, request] of READS) {
-        const error = await client.call(rpc, request, CALL).then(
+        const error = await client.call(rpc, request, { deadlineMs: READ_DEADLINE_MS }).then(
           () => undefined,
           (failure: Error) => failure,
         );
@@ -142,7 +144,11 @@ export async function increaseSize(client: RpcClient, delta: number): Promise<vo
   await waitUntil(
     'the increase is accepted',
     async () => {
-      await client.call('NodeGroupIncreaseSize', { id: POOL, delta }, CALL);
+      await client.call(
+        'NodeGroupIncreaseSize',
+        { id: POOL, delta },
+        { deadlineMs: REQUEST_DEADLINE_MS },
+      );
       return true;
     },
     TAKEOVER_MS,
