@@ -87,6 +87,9 @@ function spawnDaemon(folder: string, log: number): ChildProcess {
         PATH: process.env['PATH'],
         HOME: '/nonexistent',
         DEMO_FOLDER: folder,
+        TMPDIR: process.env['TMPDIR'],
+        // Its cache of compiled code would stay in the folder for temporary files.
+        NODE_DISABLE_COMPILE_CACHE: '1',
       },
     },
   );
