@@ -317,10 +317,10 @@ class ScaleDownDecision {
     const quotas = new PoolQuotas(this.#input);
     const budgets = this.#budgets.fresh();
     for (const pods of this.#podsOfLeavingNodes()) budgets.use(pods);
-    const headroom = new HeadroomCheck(
-      this.#cluster,
-      this.#drainOptions(this.#unusableSoon(), SELECTION_CHECKS),
-    );
+    // Pods may be scheduled to a node that becomes ready while they are evicted.
+    const soon = new Set(this.#up.expected.map(({ node }) => node.name));
+    const never = this.#unusable.difference(soon);
+    const headroom = new HeadroomCheck(this.#cluster, this.#drainOptions(never, SELECTION_CHECKS));
     const allowed = due.filter((candidate) => {
       const refused =
         delayRefusal(candidate, this.#input.now) ??
@@ -377,12 +377,6 @@ class ScaleDownDecision {
       // Others take the place of the risky ones: why they were refused beside them does not matter.
       this.#refusals.length = known;
     }
-  }
-
-  /** Pods may be scheduled to a node that becomes ready while they are evicted. */
-  #unusableSoon(): ReadonlySet<string> {
-    const expected = new Set(this.#up.expected.map(({ node }) => node.name));
-    return this.#unusable.difference(expected);
   }
 
   #podsOfLeavingNodes(): readonly (readonly Pod[])[] {
