@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../model/pod.ts';
-import { findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
+import {
+  type EvictionContext,
+  findEvictionBlock,
+  findMoveBlock,
+  RemainingBudgets,
+} from './eviction-rules.ts';
 import { aPod, aPoolConfig } from './testing/builders.ts';
 
-/** Why none of the pods may be evicted, with a budget for all of them. */
-function blockOf(pods: readonly Pod[], disruptionsAllowed: number) {
+/** With a budget for all pods. */
+function contextOf(disruptionsAllowed: number): EvictionContext {
   const selector = { selects: 'matching' as const, requirements: [] };
-  return findEvictionBlock(pods, {
+  return {
     scaleDown: aPoolConfig().scaleDown,
     expendablePriority: -10,
     budgets: new RemainingBudgets([
       { name: 'web', namespace: 'default', selector, disruptionsAllowed },
     ]),
-  });
+  };
+}
+
+/** Why none of the pods may be evicted. */
+function blockOf(pods: readonly Pod[], disruptionsAllowed: number) {
+  return findEvictionBlock(pods, contextOf(disruptionsAllowed));
 }
 
 describe('a pod below the expendable priority', () => {
@@ -30,21 +40,28 @@ describe('a pod below the expendable priority', () => {
   });
 });
 
-describe('pods that must run on the same node', () => {
+describe('pods that must run together', () => {
   const labels = { app: 'twins' };
-  const required = [
-    { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: labels } },
-  ];
-  const spec = {
-    affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } },
+  const twinsIn = (topologyKey: string): readonly Pod[] => {
+    const required = [{ topologyKey, labelSelector: { matchLabels: labels } }];
+    const podAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
+    return ['a', 'b'].map((name) => aPod({ name, labels, spec: { affinity: { podAffinity } } }));
   };
-  const twins = ['a', 'b'].map((name) => aPod({ name, labels, spec }));
+  const twins = twinsIn('kubernetes.io/hostname');
 
   it('block unless their PodDisruptionBudget allows to evict them all', () => {
     expect(blockOf(twins, 2)).toBeUndefined();
     expect(blockOf(twins, 1)?.reason).toBe(
-      'PodDisruptionBudget default/web allows 1 more disruptions of 2 pods that must run on the same node, so that the first ones evicted would wait for the others',
+      'PodDisruptionBudget default/web allows 1 more disruptions of 2 pods that must run together, so that the first ones evicted would wait for the others',
     );
+  });
+
+  it('block in the same zone only if they would move to another one', () => {
+    const zonal = twinsIn('topology.kubernetes.io/zone');
+    expect(blockOf(zonal, 1)).toBeUndefined();
+    expect(findMoveBlock(zonal, contextOf(1), () => true)).toBeUndefined();
+    expect(findMoveBlock(zonal, contextOf(1), () => false)?.code).toBe('DisruptionBudget');
+    expect(findMoveBlock(zonal, contextOf(2), () => false)).toBeUndefined();
   });
 
   it('do not block alone, or beside pods that they do not select', () => {
