@@ -14,6 +14,7 @@ import type { ScalingMemory } from './memory.ts';
 import type { Decision, PendingPlacement, Refusal, Step } from './plan.ts';
 import { hostKey, type PoolState, poolStates } from './pool-offers.ts';
 import {
+  countPods,
   endStalledReplacement,
   followReplacement,
   isReplacementDue,
@@ -53,6 +54,7 @@ export function decide(observed: ScalingInput): Decision {
       trials: verdict.trials,
       streaks: verdict.streaks,
       ...(isSearched && { replacementAt: nextSearchAt(input) }),
+      ...(replacement !== undefined && { replacementPods: countPods(input) }),
       ...endStalledReplacement(input, steps),
     },
     pauses: verdict.pauses,
@@ -255,5 +257,6 @@ function nextMemory({ machines, memory, pending }: ScalingInput, down: ScaleDown
     replacement: memory.replacement,
     replacementAt: memory.replacementAt,
     replacementFailures: memory.replacementFailures,
+    replacementPods: memory.replacementPods,
   };
 }

@@ -46,7 +46,9 @@ export function findEvictionBlock(
 ): EvictionBlock | undefined {
   const leaving = pods.filter((pod) => !isLeftOnNode(pod));
   for (const pod of leaving) {
-    const block = blockOf(pod, context) ?? blockOfGroup(pod, leaving, context);
+    const isHostname = (topologyKey: string): boolean => topologyKey === HOSTNAME;
+    const block =
+      blockOf(pod, context) ?? blockOfGroup(pod, leaving, { context, isLeft: isHostname });
     if (block !== undefined) return block;
   }
   return undefined;
@@ -54,16 +56,34 @@ export function findEvictionBlock(
 
 const HOSTNAME = 'kubernetes.io/hostname';
 
+/** The first pod that may not be evicted before others, because they would move to another zone together. */
+export function findMoveBlock(
+  pods: readonly Pod[],
+  context: EvictionContext,
+  /** Whether no pod moves to a node with another value of the label. */
+  staysIn: (topologyKey: string) => boolean,
+): EvictionBlock | undefined {
+  const leaving = pods.filter((pod) => !isLeftOnNode(pod));
+  for (const pod of leaving) {
+    const block = blockOfGroup(pod, leaving, { context, isLeft: (key) => !staysIn(key) });
+    if (block !== undefined) return block;
+  }
+  return undefined;
+}
+
 /**
- * Pods that must run on the node of the others find no other node one after the other. If a budget does not allow to evict
+ * Pods that must run in the domain of the others find no node in another one, one after the other. If a budget does not allow to evict
  * them all, the first one would wait for the rest.
  */
 function blockOfGroup(
   pod: Pod,
   leaving: readonly Pod[],
-  { budgets }: EvictionContext,
+  {
+    context: { budgets },
+    isLeft,
+  }: { readonly context: EvictionContext; readonly isLeft: (topologyKey: string) => boolean },
 ): EvictionBlock | undefined {
-  const terms = pod.affinity.filter(({ topologyKey }) => topologyKey === HOSTNAME);
+  const terms = pod.affinity.filter(({ topologyKey }) => isLeft(topologyKey));
   const selects = (one: Pod): boolean =>
     terms.some(
       ({ namespaces, selector }) =>
@@ -173,7 +193,7 @@ export class RemainingBudgets {
       const covered = pods.filter((pod) => this.#coveringOf(pod).includes(budget)).length;
       const left = this.#leftOf(budget);
       if (left < covered)
-        return `PodDisruptionBudget ${podKey(budget)} allows ${left} more disruptions of ${covered} pods that must run on the same node, so that the first ones evicted would wait for the others`;
+        return `PodDisruptionBudget ${podKey(budget)} allows ${left} more disruptions of ${covered} pods that must run together, so that the first ones evicted would wait for the others`;
     }
     return undefined;
   }

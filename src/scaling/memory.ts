@@ -19,6 +19,8 @@ export interface ScalingMemory {
   readonly replacementAt?: number | undefined;
   /** How many failed since the last one that succeeded. Not stored either. */
   readonly replacementFailures?: number | undefined;
+  /** How many pods there were when it was planned. Not stored either. */
+  readonly replacementPods?: number | undefined;
   /** Removals whose pods may still become pending. Not stored either. */
   readonly removals?: readonly RecentRemoval[] | undefined;
   /** By workload: the uid of the controller of its pods. */

@@ -329,6 +329,14 @@ describe('a replacement in progress', () => {
     expect(next.plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
   });
 
+  it('has not failed when there are more pods than before, which have taken the place', () => {
+    const web = aPod({ name: 'web-7', on: 'l-11', cpu: '3', memory: '16Mi' });
+    const pods = [...blocked, web];
+    const { memory } = decide(carryOut(input, first, { now: NOW + delayMs, pods }));
+    expect(memory.replacement).toBeUndefined();
+    expect(memory.replacementFailures ?? 0).toBe(0);
+  });
+
   it('fails although it began while the clock was ahead', () => {
     const now = NOW + 20 * MINUTE;
     const { memory, ...rest } = carryOut(input, first, { now, pods: blocked });

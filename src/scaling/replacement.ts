@@ -4,6 +4,7 @@
 // each after its own proof. Here: when one is searched, and what becomes of it.
 
 import type { MachineId } from '../model/machine.ts';
+import { isLeftOnNode } from './eviction-rules.ts';
 import { findLeavingNodes, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
@@ -42,15 +43,22 @@ export function followReplacement({ machines, memory, now }: ScalingInput): Part
   return { replacement: { ...replacement, at, replaced } };
 }
 
+/** Pods that are placed by the scheduler. */
+export function countPods({ snapshot, pending }: ScalingInput): number {
+  const running = snapshot.nodes.flatMap(({ name }) => snapshot.podsOn(name));
+  return [...pending, ...running].filter((pod) => !isLeftOnNode(pod)).length;
+}
+
 /**
  * Ends one of which no machine can be removed, because pods were not scheduled as predicted. The next search takes them where they
- * are now.
+ * are now. It has not failed if there are more pods than before: they have taken the place.
  */
 export function endStalledReplacement(
-  { machines, memory, now, pools }: ScalingInput,
+  input: ScalingInput,
   steps: readonly Step[],
 ): Partial<ScalingMemory> {
-  const { replacement, replacementFailures = 0 } = memory;
+  const { machines, memory, now, pools } = input;
+  const { replacement, replacementFailures = 0, replacementPods = Infinity } = memory;
   if (replacement === undefined || steps.length > 0) return {};
   const staying = stayingIds(machines);
   const isRemoving = replacement.replaced.some((id) => !staying.has(id));
@@ -58,6 +66,7 @@ export function endStalledReplacement(
   // A machine that is being provisioned becomes ready or is lost.
   const since = Math.max(replacement.at, ...added.map(({ readySince }) => readySince ?? now));
   if (isRemoving || now - since < stalledMs(pools)) return {};
+  if (countPods(input) > replacementPods) return { replacement: undefined };
   const failures = replacementFailures + 1;
   return {
     replacement: undefined,

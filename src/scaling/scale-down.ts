@@ -5,7 +5,7 @@
 
 import { formatAge, formatCount } from '../model/format-text.ts';
 import type { Node } from '../model/node.ts';
-import { type Pod, podKey } from '../model/pod.ts';
+import { podKey } from '../model/pod.ts';
 import {
   type DrainAttempt,
   type Snapshot,
@@ -13,7 +13,12 @@ import {
   withNodes,
 } from '../scheduling/index.ts';
 import { nameOf } from './describe.ts';
-import { type EvictionContext, findEvictionBlock, RemainingBudgets } from './eviction-rules.ts';
+import {
+  type EvictionContext,
+  findEvictionBlock,
+  findMoveBlock,
+  RemainingBudgets,
+} from './eviction-rules.ts';
 import { findLeavingNodes, isReady, isStaying } from './expected-nodes.ts';
 import { failedRemovalRefusal } from './failed-removals.ts';
 import { isPlaceholder } from './headroom.ts';
@@ -316,11 +321,12 @@ class ScaleDownDecision {
   #select(due: readonly Candidate[]): readonly Selected[] {
     const quotas = new PoolQuotas(this.#input);
     const budgets = this.#budgets.fresh();
-    for (const pods of this.#podsOfLeavingNodes()) budgets.use(pods);
-    const headroom = new HeadroomCheck(
-      this.#cluster,
-      this.#drainOptions(this.#unusableSoon(), SELECTION_CHECKS),
-    );
+    const { snapshot } = this.#input;
+    for (const { name } of findLeavingNodes(this.#input)) budgets.use(snapshot.podsOn(name));
+    // Pods may be scheduled to a node that becomes ready while they are evicted.
+    const soon = new Set(this.#up.expected.map(({ node }) => node.name));
+    const never = this.#unusable.difference(soon);
+    const headroom = new HeadroomCheck(this.#cluster, this.#drainOptions(never, SELECTION_CHECKS));
     const allowed = due.filter((candidate) => {
       const refused =
         delayRefusal(candidate, this.#input.now) ??
@@ -332,10 +338,11 @@ class ScaleDownDecision {
     // Pods must not move to a node that is removed next.
     const avoid = new Set([...this.#unusable, ...allowed.map(({ node }) => node.name)]);
     const options = this.#drainOptions(avoid, SELECTION_CHECKS);
+    const labels = new Map(this.#cluster.nodes.map((node) => [node.name, node.labels]));
     const selected = simulateDrains(this.#cluster, options, (tryDrain) =>
       allowed.flatMap((candidate) => {
         const { node } = candidate;
-        const outcome = this.#trySelect(candidate, { quotas, budgets, tryDrain });
+        const outcome = this.#trySelect(candidate, { quotas, budgets, tryDrain, labels });
         if ('code' in outcome) {
           avoid.delete(node.name);
           this.#refuse(node.name, outcome);
@@ -379,29 +386,18 @@ class ScaleDownDecision {
     }
   }
 
-  /** Pods may be scheduled to a node that becomes ready while they are evicted. */
-  #unusableSoon(): ReadonlySet<string> {
-    const expected = new Set(this.#up.expected.map(({ node }) => node.name));
-    return this.#unusable.difference(expected);
-  }
-
-  #podsOfLeavingNodes(): readonly (readonly Pod[])[] {
-    const { machines, snapshot } = this.#input;
-    return machines.flatMap((machine) =>
-      !isStaying(machine) && machine.node !== undefined ? [snapshot.podsOn(machine.node.name)] : [],
-    );
-  }
-
   #trySelect(
     candidate: Candidate,
     {
       quotas,
       budgets,
       tryDrain,
+      labels,
     }: {
       readonly quotas: PoolQuotas;
       readonly budgets: RemainingBudgets;
       readonly tryDrain: (node: string) => DrainAttempt;
+      readonly labels: ReadonlyMap<string, Node['labels']>;
     },
   ): DrainAttempt | Refused {
     const { node, pods } = candidate;
@@ -410,11 +406,15 @@ class ScaleDownDecision {
     const block = findEvictionBlock(pods, this.#rulesFor(candidate, budgets));
     if (block !== undefined) return blockRefusal(node, block, 'is kept, beside the other removals');
     const attempt = tryDrain(node.name);
-    return attempt.isPossible ? attempt : this.#nowhereRefusal(node, attempt);
+    if (!attempt.isPossible) return this.#nowhereRefusal(node, attempt);
+    const stuck = findMoveBlock(pods, this.#rulesFor(candidate, budgets), (key) =>
+      attempt.moves.every(({ to }) => labels.get(to)?.[key] === node.labels[key]),
+    );
+    return stuck === undefined ? attempt : blockRefusal(node, stuck, 'is kept');
   }
 
   #nowhereRefusal({ name }: Node, { left }: DrainAttempt): Refused {
-    const [first] = left.filter(isReal).toSorted(comparePods);
+    const [first] = left.filter((pod) => !isPlaceholder(pod)).toSorted(comparePods);
     if (first === undefined)
       return { code: 'NodeKeptAsHeadroom', reason: `node ${name} is kept as headroom of its pool` };
     const nodes = this.#usableNodes - 1;
@@ -456,8 +456,4 @@ class ScaleDownDecision {
 
 function hasNode(machine: ScalingMachine): machine is Machine {
   return machine.node !== undefined;
-}
-
-function isReal(pod: Pod): boolean {
-  return !isPlaceholder(pod);
 }

@@ -7,7 +7,8 @@ import type { PodGroup } from './groups.ts';
 import { addLoads, type Load, loadWith, NO_LOAD } from './load.ts';
 import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
 import { NextMachine } from './next-machine.ts';
-import { type GroupPods, MANY_SIZES, type PackingTask } from './packing-plan.ts';
+import { MANY_SIZES } from './packing-plan.ts';
+import type { GroupPods, PackingTask } from './packing-task.ts';
 import type { Placer, PodPlacement } from './placer.ts';
 import { loadFits, type SizeOption } from './size-options.ts';
 import { type Weights, weightOf } from './weights.ts';
@@ -96,7 +97,10 @@ export class MachinePlanner {
     return growth && this.#grow(growth);
   }
 
-  /** The groups by the templates that they may use: those of the pools with the highest priority. */
+  /**
+   * The groups by the templates that they may use: those of the pools with the highest priority. Without groups that may use
+   * none.
+   */
   packingTasks(groups: readonly GroupPods[]): readonly PackingTask[] {
     const templatesOf = ({ group }: GroupPods): readonly MachineTemplate[] => {
       const usable = this.#next
@@ -112,6 +116,7 @@ export class MachinePlanner {
     const tasks = new Map<string, { templates: readonly MachineTemplate[]; groups: GroupPods[] }>();
     for (const one of groups) {
       const templates = templatesOf(one);
+      if (templates.length === 0) continue;
       const key = templates
         .map((template) => this.#next.findIndex((next) => next.template === template))
         .join();

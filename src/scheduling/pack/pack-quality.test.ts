@@ -275,3 +275,95 @@ describe('pack leaves no pod that first-fit-decreasing places within the limits 
     expect(left).toEqual([]);
   });
 });
+
+/** Pools that differ in sizes, and pods of which some may use only one of them. */
+function severalPools(seed: number) {
+  const random = new Random(seed + 1_000);
+  const texts = ['2x8', '3x12', '4x16', '6x24', '8x32', '12x48', '16x64'];
+  const pools = ['a', 'b', 'c'].slice(0, random.int(2, 3)).map((name) => {
+    const sizes = [random.pick(texts.slice(2)), random.pick(texts)];
+    return aPool({
+      name,
+      labels: { pool: name },
+      sizes: [...new Set(sizes)].map((one) => aSize(one)),
+    });
+  });
+  const cpus = pools.map(({ sizes }) => Math.max(...sizesOf(sizes).map(cpuOf)));
+  const smallest = Math.min(...cpus);
+  const shapes = Array.from({ length: random.int(2, 7) }, () => ({
+    cpu: `${random.int(50, smallest * random.pick([300, 600, 990]))}m`,
+    memory: `${random.int(50, smallest * random.pick([300, 900, 1_900]))}Mi`,
+    spec: { nodeSelector: random.pick([{}, {}, ...pools.map(({ name }) => ({ pool: name }))]) },
+  }));
+  const pods = Array.from({ length: random.int(10, 100) }, (_, i) => {
+    const { cpu, memory, spec } = random.pick(shapes);
+    const containers = [{ resources: { requests: { cpu, memory } } }];
+    return aPod({ name: `p-${i}`, spec: { ...spec, containers } });
+  });
+  return { pools, pods };
+}
+
+function sizesOf(sizes: PoolOffer['sizes']): readonly SizeOffer[] {
+  return 'min' in sizes ? [] : sizes;
+}
+
+function cpuOf({ capacity }: SizeOffer): number {
+  return capacity.cpuMilli / 1_000;
+}
+
+interface PooledSize {
+  readonly pool: string;
+  readonly size: SizeOffer;
+}
+
+/** A machine has the preferred size if a pod may use it and fits, otherwise the smallest one that holds it. */
+function firstFitInPools(
+  pods: readonly Pod[],
+  all: readonly PooledSize[],
+  { preferred, key }: { readonly preferred: PooledSize; readonly key: SortKey },
+): Result | undefined {
+  const bins: { readonly pool: string; cpuMilli: number; memoryBytes: number; cost: number }[] = [];
+  const sorted = pods.toSorted((a, b) => key(b, preferred.size) - key(a, preferred.size));
+  for (const { requests, nodeSelector } of sorted) {
+    const { cpuMilli, memoryBytes } = requests;
+    const isAllowed = (pool: string): boolean => (nodeSelector['pool'] ?? pool) === pool;
+    const holds = ({ pool, size: { allocatable } }: PooledSize): boolean =>
+      isAllowed(pool) && cpuMilli <= allocatable.cpuMilli && memoryBytes <= allocatable.memoryBytes;
+    let bin = bins.find(
+      (one) => isAllowed(one.pool) && cpuMilli <= one.cpuMilli && memoryBytes <= one.memoryBytes,
+    );
+    if (bin === undefined) {
+      const chosen = [preferred, ...all].find(holds);
+      if (chosen === undefined) return undefined;
+      const { allocatable } = chosen.size;
+      bin = { pool: chosen.pool, ...allocatable, cost: costOf(chosen.size) };
+      bins.push(bin);
+    }
+    bin.cpuMilli -= cpuMilli;
+    bin.memoryBytes -= memoryBytes;
+  }
+  return { machines: bins.length, cost: bins.reduce((sum, { cost }) => sum + cost, 0) };
+}
+
+test('pack needs no more machines than first-fit-decreasing for pods of several pools', () => {
+  const seeds = Array.from({ length: 150 }, (_, seed) => seed);
+  const worse = seeds.flatMap((seed) => {
+    const { pools, pods } = severalPools(seed);
+    const sizes = pools.flatMap(({ name, sizes: own }) =>
+      sizesOf(own).map((size) => ({ pool: name, size })),
+    );
+    const ascending = sizes.toSorted((a, b) => costOf(a.size) - costOf(b.size));
+    const packing = pack(EMPTY, pods, { pools });
+    const ours = resultOf(
+      packing,
+      sizes.map(({ size }) => size),
+    );
+    return sizes
+      .flatMap((preferred) =>
+        SORT_KEYS.flatMap((key) => firstFitInPools(pods, ascending, { preferred, key }) ?? []),
+      )
+      .filter(({ machines, cost }) => machines < ours.machines && cost <= ours.cost)
+      .map((other) => ({ seed, ours, other }));
+  });
+  expect(worse).toEqual([]);
+});

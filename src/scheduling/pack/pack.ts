@@ -11,13 +11,8 @@ import { groupPods } from './groups.ts';
 import type { MachinePlanner } from './machine-planner.ts';
 import { type MachineTemplate, templatesOf } from './machine-template.ts';
 import type { Limits, PoolOffer } from './offer.ts';
-import {
-  compareByCost,
-  compareByMachines,
-  isImprovement,
-  type PackingPlan,
-  type PlanCost,
-} from './packing-plan.ts';
+import { compareByCost, compareByMachines, isImprovement } from './packing-plan.ts';
+import type { PackingPlan, PlanCost } from './packing-task.ts';
 import {
   fillMachines,
   fillNodes,

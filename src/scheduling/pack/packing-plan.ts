@@ -17,33 +17,10 @@ import {
 import type { PodGroup } from './groups.ts';
 import { loadWith } from './load.ts';
 import type { MachineTemplate } from './machine-template.ts';
+import { mixedFirstFits } from './mixed-first-fit.ts';
 import { isSizeRange } from './offer.ts';
+import type { GroupPods, MachinePods, PackingPlan, PackingTask, PlanCost } from './packing-task.ts';
 import type { Weights } from './weights.ts';
-
-/** The pods of one machine: how many of each group, by the group's number. */
-export type MachinePods = ReadonlyMap<number, number>;
-
-export interface GroupPods {
-  readonly number: number;
-  readonly group: PodGroup;
-  /** How many pods of the group need a machine. */
-  readonly pods: number;
-}
-
-export interface PlanCost {
-  readonly machines: number;
-  readonly cost: number;
-}
-
-export interface PackingPlan extends PlanCost {
-  readonly machinePods: () => readonly MachinePods[];
-}
-
-/** The templates that pods with the same node rules may use, and those pods. */
-export interface PackingTask {
-  readonly templates: readonly MachineTemplate[];
-  readonly groups: readonly GroupPods[];
-}
 
 /** Pods with equal requests, of one or more groups. */
 interface GroupedShape extends Shape {
@@ -94,21 +71,22 @@ export function isPlain({ pendingPod }: PodGroup): boolean {
 }
 
 /**
- * Plans of which none is better than another one in both machines and cost. Empty if a pod is larger than every
- * size.
+ * Plans with few machines and little cost. Empty if a pod is larger than every size.
  */
 export function findPackingPlans(
   tasks: readonly PackingTask[],
   { isPriced }: Pick<Weights, 'isPriced'>,
 ): readonly PackingPlan[] {
+  const mixed = mixedFirstFits(tasks);
   const [first, ...others] = tasks.map((task) => bestPlans(problemOf(task, isPriced)));
   if (first === undefined) return [];
-  if (others.length === 0) return first;
-  // Of several independent tasks, only the plans with the least cost and with the fewest machines.
-  return [compareByCost, compareByMachines].flatMap((compare) => {
+  if (others.length === 0) return [...first, ...mixed];
+  // Of several tasks, only the plans with the least cost and with the fewest machines.
+  const separate = [compareByCost, compareByMachines].flatMap((compare) => {
     const parts = [first, ...others].flatMap((plans) => plans.toSorted(compare)[0] ?? []);
     return parts.length === tasks.length ? [combine(parts)] : [];
   });
+  return [...separate, ...mixed];
 }
 
 function combine(parts: readonly PackingPlan[]): PackingPlan {

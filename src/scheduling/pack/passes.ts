@@ -6,7 +6,8 @@ import type { PodGroup } from './groups.ts';
 import { loadWith, NO_LOAD } from './load.ts';
 import { MachinePlanner } from './machine-planner.ts';
 import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
-import { compareByCost, findPackingPlans, isPlain, type PackingPlan } from './packing-plan.ts';
+import { compareByCost, findPackingPlans, isPlain } from './packing-plan.ts';
+import type { PackingPlan } from './packing-task.ts';
 import type { Placer } from './placer.ts';
 import type { Weights } from './weights.ts';
 
