@@ -34,15 +34,16 @@ interface Bin {
 /** One plan for each size, which is preferred wherever it may be used, and each order of the pods. */
 export function mixedFirstFits(tasks: readonly PackingTask[]): readonly PackingPlan[] {
   const sizes = sizesOf(new Set(tasks.flatMap(({ templates }) => templates)));
-  const shapes = tasks.flatMap(({ templates, groups }) =>
-    groups.map(
-      (one): Shape => ({ ...one, sizes: sizes.filter((size) => holds(size, templates, one)) }),
+  const groups = tasks.flatMap((task) => task.groups);
+  const pods = groups.reduce((sum, one) => sum + one.pods, 0);
+  const steps = sizes.length * KEYS.length * groups.length * pods;
+  if (sizes.length > MAX_SIZES || steps > MAX_STEPS) return [];
+  const shapes = tasks.flatMap((task) =>
+    task.groups.map(
+      (one): Shape => ({ ...one, sizes: sizes.filter((size) => holds(size, task.templates, one)) }),
     ),
   );
-  const hasOneKind = shapes.every((shape) => shape.sizes.length === sizes.length);
-  const pods = shapes.reduce((sum, shape) => sum + shape.pods, 0);
-  const steps = sizes.length * KEYS.length * shapes.length * pods;
-  if (hasOneKind || sizes.length > MAX_SIZES || steps > MAX_STEPS) return [];
+  if (shapes.every((shape) => shape.sizes.length === sizes.length)) return [];
   return sizes.flatMap((preferred) =>
     KEYS.map((key) => firstFit(shapes, { preferred, key: (shape) => key(shape, preferred) })),
   );
