@@ -81,6 +81,10 @@ describe('parseVmOptions', () => {
     expect(parse('--network static --ip fd00::5/64 --gateway fe80::1').vm.network).toMatchObject({
       gateway: 'fe80::1',
     });
+    // The guest reaches it on the link, because it is in no subnet of its own.
+    expect(
+      parse('--network static --ip 203.0.113.7/32 --gateway 10.0.0.1').vm.network,
+    ).toMatchObject({ gateway: '10.0.0.1' });
   });
 
   it('prefers the only template to its image, and names the sources when there are several', () => {
@@ -109,6 +113,7 @@ describe('parseVmOptions', () => {
       /--gateway 10.0.1.1 is not in the subnet of --ip 10.0.0.5\/24/,
     ],
     ['--network static --ip 10.0.0.5/24 --gateway fd00::1', /is not in the subnet/],
+    ['--network static --ip 10.0.0.5/32 --gateway fd00::1', /is not in the subnet/],
     ['--network static --ip 10.0.0.5/24 --gateway 10.0.0.5', /is the address of the VM/],
     ['--network static --ip 10.0.0.0/24', /--ip 10.0.0.0\/24 is the network or broadcast address/],
     ['--count 2 --vmid 300', /--vmid is for one VM, not for 2/],

@@ -129,7 +129,7 @@ function parseNetwork({ network, ip, gateway, dns }: VmOptions): VmNetwork {
     const parsed = parseAddress('--gateway', gateway);
     if (parsed.text === address.text) throw usage(`--gateway ${gateway} is the address of the VM`);
     // With another one the guest has no network, which would show only when the time for its start is over.
-    if (!isLinkLocal(parsed) && !isIn(subnet, parsed, address))
+    if (!isLinkLocal(parsed) && !isReachable(subnet, parsed, address))
       throw usage(`--gateway ${gateway} is not in the subnet of --ip ${ip}`);
   }
   const servers = (dns ?? '').split(',').filter((server) => server !== '');
@@ -139,8 +139,14 @@ function parseNetwork({ network, ip, gateway, dns }: VmOptions): VmNetwork {
 
 type Subnet = ReturnType<typeof subnetOf>;
 
-function isIn({ first, last }: Subnet, { family, value }: IpAddress, own: IpAddress): boolean {
-  return family === own.family && value >= first && value <= last;
+/** An address without a subnet (`/32`) reaches any gateway of its family on the link. */
+function isReachable(
+  { first, last }: Subnet,
+  { family, value }: IpAddress,
+  own: IpAddress,
+): boolean {
+  if (family !== own.family) return false;
+  return first === last || (value >= first && value <= last);
 }
 
 /** `fe80::/10`: such a router is reached from every subnet. */

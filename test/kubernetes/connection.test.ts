@@ -279,13 +279,13 @@ describe('an exec credential plugin', () => {
   });
 });
 
-/** A zombie process counts as not running. */
 /** Of the process that the plugin has started. */
 async function readPid(): Promise<number> {
   const read = () => readFile(join(folder, 'pid'), 'utf8').catch(() => '');
   return Number(await vi.waitUntil(read, LIMIT));
 }
 
+/** A zombie process counts as not running. */
 function isRunning(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));

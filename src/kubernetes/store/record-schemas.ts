@@ -123,8 +123,8 @@ const drain = object<Partial<Drain>>('The drain of its Node, running or last.', 
   blockedBy: optional(
     list(
       'What the drain waits for.',
-      object<Drain['blockedBy'][number]>('A pod or volume.', {
-        object: text('A pod as namespace/name, or a volume.'),
+      object<Drain['blockedBy'][number]>('A pod, a volume or a Proxmox region.', {
+        object: text('A pod as namespace/name, a volume or a Proxmox region.'),
         reason: text('Why it blocks the drain.'),
       }),
     ),

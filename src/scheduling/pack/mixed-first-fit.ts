@@ -43,6 +43,8 @@ export function mixedFirstFits(tasks: readonly PackingTask[]): readonly PackingP
       (one): Shape => ({ ...one, sizes: sizes.filter((size) => holds(size, task.templates, one)) }),
     ),
   );
+  // A plan without those that may use only a range of sizes would look better than it is.
+  if (shapes.some((shape) => shape.sizes.length === 0)) return [];
   if (shapes.every((shape) => shape.sizes.length === sizes.length)) return [];
   return sizes.flatMap((preferred) =>
     KEYS.map((key) => firstFit(shapes, { preferred, key: (shape) => key(shape, preferred) })),

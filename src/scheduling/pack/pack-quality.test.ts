@@ -13,7 +13,7 @@ import {
   Snapshot,
 } from '../index.ts';
 import { aPod } from '../testing/builders.ts';
-import { aPool, aSize } from '../testing/offers.ts';
+import { aPool, aSize, resourcesOf } from '../testing/offers.ts';
 
 /** A linear congruential generator: the workloads are the same in every run. */
 class Random {
@@ -307,7 +307,7 @@ function sizesOf(sizes: PoolOffer['sizes']): readonly SizeOffer[] {
   return 'min' in sizes ? [] : sizes;
 }
 
-function cpuOf({ capacity }: SizeOffer): number {
+function cpuOf({ capacity }: Pick<SizeOffer, 'capacity'>): number {
   return capacity.cpuMilli / 1_000;
 }
 
@@ -364,6 +364,48 @@ test('pack needs no more machines than first-fit-decreasing for pods of several 
       )
       .filter(({ machines, cost }) => machines < ours.machines && cost <= ours.cost)
       .map((other) => ({ seed, ours, other }));
+  });
+  expect(worse).toEqual([]);
+});
+
+test('pack needs no more machines and CPUs for pods of a pool with a range and of another pool than for each alone', () => {
+  const range = {
+    min: resourcesOf(1, 2),
+    max: resourcesOf(16, 64),
+    step: { ...resourcesOf(1, 1), ephemeralStorageBytes: 0 },
+    reserved: { ...resourcesOf(0.1, 0.5, 0), ephemeralStorageBytes: 0 },
+  };
+  const worse = Array.from({ length: 30 }, (_, i) => i + 10).flatMap((seed) => {
+    const random = new Random(seed);
+    const sizes = ['4x16', '8x32', '16x64'].slice(random.int(0, 2)).map((text) => aSize(text));
+    const pools = [
+      aPool({ name: 'listed', labels: { pool: 'listed' }, sizes }),
+      aPool({ name: 'range', labels: { pool: 'range' }, sizes: range }),
+    ];
+    const shapes = Array.from({ length: random.int(2, 7) }, () => ({
+      resources: {
+        requests: { cpu: `${random.int(300, 3_900)}m`, memory: `${random.int(500, 15_000)}Mi` },
+      },
+      pool: random.pick(['listed', 'range']),
+    }));
+    const pods = Array.from({ length: random.int(10, 80) }, (_, i) => {
+      const { resources, pool } = random.pick(shapes);
+      return aPod({
+        name: `p-${i}`,
+        spec: { nodeSelector: { pool }, containers: [{ resources }] },
+      });
+    });
+    const measure = (some: readonly Pod[]): readonly [number, number] => {
+      const { machines } = pack(EMPTY, some, { pools });
+      return [machines.length, machines.reduce((sum, { size }) => sum + cpuOf(size), 0)];
+    };
+    const [machines, cpus] = measure(pods);
+    const alone = pools.map(({ name }) =>
+      measure(pods.filter(({ nodeSelector }) => nodeSelector['pool'] === name)),
+    );
+    const isFewer = alone.reduce((sum, one) => sum + one[0], 0) < machines;
+    const isLess = alone.reduce((sum, one) => sum + one[1], 0) <= cpus;
+    return isFewer && isLess ? [{ seed, alone, machines, cpus }] : [];
   });
   expect(worse).toEqual([]);
 });
