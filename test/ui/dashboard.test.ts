@@ -72,7 +72,7 @@ function createPods(name: string, replicas: number, cpu: string): void {
 describe('the dashboard', () => {
   it('shows pods, machines and reasons without a reload', async () => {
     const page = await openPage();
-    createPods('web', 4, '900m');
+    createPods('web', 6, '900m');
     createPods('huge', 1, '400');
     await page.locator('#machines .is-ready').nth(1).waitFor();
     expect(await page.locator('#hosts .segment.machine').count()).toBeGreaterThanOrEqual(4);
