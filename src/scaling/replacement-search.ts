@@ -27,8 +27,6 @@ export interface Replacement {
 
 /** More machines than a scale-up for the same pods would need are tolerated: one, or 5 %. */
 const TOLERATED_RATIO = 1.05;
-/** How many machines may be replaced for each that is saved, if one with fewer can be found. */
-const MAX_EFFORT = 4;
 /** A machine costs more than its capacity: DaemonSets, the system reserve, an address. */
 const MAX_PRICE_RATIO = 1.2;
 
@@ -77,7 +75,7 @@ class ReplacementSearch {
     this.#up = up;
   }
 
-  /** By ascending utilization. The first one of little effort, or the one of the least. */
+  /** By ascending utilization. All sets are tried: the smallest one that is possible would be followed by many others. */
   find(candidates: readonly Candidate[]): Replacement | undefined {
     const replaceable = this.#areTooMany(candidates)
       ? candidates
@@ -93,8 +91,7 @@ class ReplacementSearch {
         for (const settings of variantsOf(this.#input.settings)) {
           const found = this.#replace(order.slice(0, size), settings);
           if (found === undefined) continue;
-          if (effortOf(found) <= MAX_EFFORT) return found;
-          if (best === undefined || effortOf(found) < effortOf(best)) best = found;
+          if (best === undefined || isBetter(found, best)) best = found;
         }
       }
     }
@@ -284,6 +281,11 @@ function gainOf({ machines, replaced }: Replacement): number {
 /** How many machines are replaced for each that is saved. */
 function effortOf(found: Replacement): number {
   return found.replaced.length / gainOf(found);
+}
+
+/** Less effort; for the same, more machines at a time. */
+function isBetter(found: Replacement, other: Replacement): boolean {
+  return (effortOf(found) - effortOf(other) || gainOf(other) - gainOf(found)) < 0;
 }
 
 /** The least utilized machines first, of all pools and of each pool; the same machines by what they have left. */

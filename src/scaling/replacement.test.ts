@@ -23,6 +23,7 @@ const SMALL = { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
 const SCALE_DOWN = { utilizationThreshold: 0.9, unneededTime: '2m', maxConcurrent: 3 };
 const POOLS = twoPools();
 const IDS = [1, 2, 3, 4, 5, 6];
+const TWO_LARGE = ['large', 'large'];
 
 /** Pods prefer the large one. */
 function twoPools(small: object = {}, large: object = {}) {
@@ -132,17 +133,17 @@ describe('machines that cannot be removed one by one', () => {
     expect(decision.plan.steps).toMatchObject([{ replaces: { length: 7 } }]);
   });
 
-  it('are replaced by fewer, with the reason', () => {
+  it('are replaced all at once rather than a few at a time, with the reason', () => {
     const { plan } = decide(sixSmallNodes());
     expect(plan.steps).toMatchObject([
       {
         kind: 'create',
         pool: 'large',
-        machines: [{ pods: [] }],
-        replaces: [1, 2].map(aMachineId),
+        machines: [{ pods: [] }, { pods: [] }],
+        replaces: IDS.map(aMachineId),
         reason:
-          '1 machine of pool large (4 vCPUs, 8 GiB) instead of 2 that cannot be emptied one by one: nodes s-1, s-2',
-        facts: { machines: 1, replaced: 2 },
+          '2 machines of pool large (4 vCPUs, 8 GiB) instead of 6 that cannot be emptied one by one: nodes s-1, s-2, s-3, s-4, s-5, s-6',
+        facts: { machines: 2, replaced: 6 },
       },
     ]);
   });
@@ -178,7 +179,7 @@ describe('machines that cannot be removed one by one', () => {
       }),
     );
     expect(created(decide(sixSmallNodes({ pods })))).toEqual([]);
-    expect(created(decide(sixSmallNodes({ pods, now: NOW + MINUTE })))).toEqual(['large']);
+    expect(created(decide(sixSmallNodes({ pods, now: NOW + MINUTE })))).toEqual(TWO_LARGE);
   });
 
   it.each([
@@ -225,7 +226,7 @@ describe('machines that cannot be removed one by one', () => {
       ),
     ];
     const waiting = onlyOn('other', { cpu: '100m' });
-    expect(created(decide(sixSmallNodes({ pools, pods: all })))).toEqual(['large']);
+    expect(created(decide(sixSmallNodes({ pools, pods: all })))).toEqual(TWO_LARGE);
     expect(created(decide(sixSmallNodes({ pools, pods: [...all, waiting] })))).toEqual([]);
   });
 
@@ -234,7 +235,7 @@ describe('machines that cannot be removed one by one', () => {
     const all = IDS.flatMap((id) => input.snapshot.podsOn(`s-${id}`));
     const pools = twoPools({ limits: { max: 6 }, headroom: { machines: 2 } });
     const waiting = aPod({ name: 'new', cpu: '100m', memory: '16Mi' });
-    expect(created(decide(sixSmallNodes({ pools, pods: all })))).toEqual(['large']);
+    expect(created(decide(sixSmallNodes({ pools, pods: all })))).toEqual(TWO_LARGE);
     expect(created(decide(sixSmallNodes({ pools, pods: [...all, waiting] })))).toEqual([]);
   });
 
@@ -249,7 +250,7 @@ describe('machines that cannot be removed one by one', () => {
     };
     expect(created(decide(withHeadroom('512Mi')))).toEqual([]);
     // It fits on no node.
-    expect(created(decide(withHeadroom('1Gi')))).toEqual(['large']);
+    expect(created(decide(withHeadroom('1Gi')))).toEqual(TWO_LARGE);
   });
 
   it('are searched once in the unneeded time, not with every decision', () => {
@@ -265,24 +266,24 @@ describe('a replacement in progress', () => {
   const input = sixSmallNodes();
   const first = decide(input);
 
-  it('removes the replaced machines at once, and keeps the new one, which is empty', () => {
+  it('removes the replaced machines without delay, and keeps the new ones, which are empty', () => {
     const { plan } = decide(carryOut(input, first, { now: NOW + 20 * MINUTE }));
-    expect(plan.steps.map((step) => 'node' in step && step.node)).toEqual(['s-1', 's-2']);
+    expect(plan.steps.map((step) => 'node' in step && step.node)).toEqual(['s-1', 's-2', 's-3']);
     expect(plan.steps[0]?.reason).toBe(
-      'node s-1 is replaced by new machines: cpu 60 % and memory 66.7 % requested, and its pod fits on l-11',
+      'node s-1 is replaced by new machines: cpu 60 % and memory 66.7 % requested, and its pod fits on l-12',
     );
     expect(plan.refusals).toContainEqual(
       expect.objectContaining({
         subject: { kind: 'node', name: 'l-11' },
         code: 'NodeReplacesOthers',
-        reason: 'node l-11 was created to replace 2 machines that are not removed yet',
+        reason: 'node l-11 was created to replace 6 machines that are not removed yet',
       }),
     );
   });
 
   it('is over when the last of them is gone', () => {
     const after = carryOut(input, first, { now: NOW + 20 * MINUTE });
-    const left = new Set<string>([1, 2].map(aMachineId));
+    const left = new Set<string>(IDS.map(aMachineId));
     const { memory } = decide({
       ...after,
       machines: after.machines.filter(({ id }) => !left.has(id)),
@@ -298,12 +299,12 @@ describe('a replacement in progress', () => {
     const later = (ms: number) =>
       decide(sixSmallNodes({ memory: lost.memory, now: after.now + ms }));
     expect(created(later(5 * HOUR))).toEqual([]);
-    expect(created(later(6 * HOUR))).toEqual(['large']);
+    expect(created(later(6 * HOUR))).toEqual(TWO_LARGE);
   });
 
   it('goes on as long as a machine can be removed', () => {
     const { plan, memory } = decide(carryOut(input, first, { now: NOW + 2 * HOUR }));
-    expect(plan.steps).toHaveLength(2);
+    expect(plan.steps).toHaveLength(3);
     expect(memory.replacement).toBeDefined();
   });
 
@@ -354,15 +355,15 @@ describe('a replacement in progress', () => {
       const failed = decide({ ...rest, memory: { ...memory, replacementFailures } }).memory;
       return (ms: number) => created(decide(sixSmallNodes({ memory: failed, now: now + ms })));
     };
-    expect(after(0)(MINUTE)).toEqual(['large']);
-    expect(after(1)(MINUTE)).toEqual(['large']);
+    expect(after(0)(MINUTE)).toEqual(TWO_LARGE);
+    expect(after(1)(MINUTE)).toEqual(TWO_LARGE);
     expect(after(2)(5 * HOUR)).toEqual([]);
-    expect(after(2)(6 * HOUR)).toEqual(['large']);
+    expect(after(2)(6 * HOUR)).toEqual(TWO_LARGE);
   });
 
   it('sets the count of failures back when it succeeds', () => {
     const after = carryOut(input, first, { now: NOW + 20 * MINUTE });
-    const left = new Set<string>([1, 2].map(aMachineId));
+    const left = new Set<string>(IDS.map(aMachineId));
     const machines = after.machines.filter(({ id }) => !left.has(id));
     const memory = { ...after.memory, replacementFailures: 2 };
     expect(decide({ ...after, memory, machines }).memory.replacementFailures).toBe(0);
