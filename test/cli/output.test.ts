@@ -111,7 +111,7 @@ describe('--quiet', () => {
     );
     const config = pvescaler(['pools', '--quiet', '--config', join(lab.folder, 'cluster.yaml')]);
     expect(config.err).toMatch(/errors; nothing was done\.\n$/);
-  }, 60_000);
+  });
 });
 
 const ESCAPE = '\u001b[';
@@ -171,7 +171,7 @@ describe.skipIf(spawnSync('script', ['--version']).status !== 0)('on a terminal'
     expect(text).toMatch(new RegExp(`${CLEAR}1 (requested|creating|booting|configuring); \\d+s`));
     expect(text).toMatch(new RegExp(`${CLEAR}pool workers has 1 machine\n$`));
     expect(onTerminal([...args, '--quiet'])).toBe('pool workers has 1 machine\n');
-  }, 60_000);
+  });
 });
 
 describe('a machine', () => {
@@ -190,7 +190,7 @@ describe('a machine', () => {
     );
     expect(show('none').exitCode).toBe(4);
     expect(pvescaler(['vm', 'show', 'k8s-d', '-o', 'name', ...options]).out).toBe('k8s-db-1\n');
-  }, 60_000);
+  });
 });
 
 describe('completion of names', () => {
@@ -214,7 +214,7 @@ describe('completion of names', () => {
       'workers-bb33\n',
     );
     expect(complete('vm', 'ssh', ...options, '').out).toBe('k8s-db-1\n');
-  }, 60_000);
+  });
 
   it('is silent when nothing can be read', () => {
     const folder = aFolder();

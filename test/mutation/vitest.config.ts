@@ -12,6 +12,8 @@ export default defineConfig({
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',
     isolate: false,
-    testTimeout: 30_000,
+    // They only end the run without mutants; with one, Stryker ends a test that hangs.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 });
