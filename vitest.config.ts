@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { defineConfig } from 'vitest/config';
+import { seedProperties } from './test/support/seed-properties.ts';
 
 export default defineConfig({
+  plugins: [seedProperties()],
   test: {
     include: [
       'src/**/*.test.ts',
