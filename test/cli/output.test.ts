@@ -8,7 +8,7 @@ import { aMachine, aMachineId } from '../../src/ports/fakes/sample-records.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
 import { aLab } from '../support/lab.ts';
-import { aFolder, commandLine, pvescaler } from '../support/pvescaler.ts';
+import { aFolder, COMMAND_TIMEOUT_MS, commandLine, pvescaler } from '../support/pvescaler.ts';
 
 /** Names share a prefix; `workers-bb` has failed, and its name begins like that of a machine that exists. */
 const MACHINES = [
@@ -141,6 +141,7 @@ function onTerminal(
   const run = spawnSync('script', ['-qec', `stty cols ${columns}; ${command}`, '/dev/null'], {
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', TERM: 'xterm', ...env },
+    timeout: COMMAND_TIMEOUT_MS,
   });
   return run.stdout.replaceAll('\r\n', '\n');
 }

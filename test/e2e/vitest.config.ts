@@ -13,8 +13,8 @@ export default defineConfig({
     pool: 'forks',
     fileParallelism: false,
     // They only end a failed test: the machine may be loaded.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     reporters: ['default', 'json'],
     outputFile: { json: '.test-results/e2e.json' },
   },
