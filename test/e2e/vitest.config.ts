@@ -3,8 +3,10 @@
 // control plane, and two at the same time would slow each other down.
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { seedProperties } from '../support/seed-properties.ts';
 
 export default defineConfig({
+  plugins: [seedProperties()],
   root: join(import.meta.dirname, '../..'),
   test: {
     include: ['test/e2e/**/*.test.ts'],
