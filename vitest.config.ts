@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { defineConfig } from 'vitest/config';
+import { seedProperties } from './test/support/seed-properties.ts';
 
 export default defineConfig({
+  plugins: [seedProperties()],
   test: {
     include: [
       'src/**/*.test.ts',
@@ -12,8 +14,8 @@ export default defineConfig({
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',
     // They only end a failed test: the machine may be loaded.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     coverage: {
       include: ['src/**/*.ts'],
       exclude: ['src/**/*.test.ts', 'src/**/*.contract.ts', 'src/**/gen/**'],

@@ -13,7 +13,8 @@ import { type DemoSite, OTHER_VM_IDS, startDemoSite } from './demo/site.ts';
 import { Timeline } from './demo/timeline.ts';
 import { addLoad, removeLoad } from './demo/workloads.ts';
 
-const TIMEOUT_MS = 180_000;
+/** Only ends a demo that hangs: the machine may be loaded. */
+const TIMEOUT_MS = 300_000;
 /** A person who drains nodes or adds pods during the day may prevent what a scene waits for. */
 const DAY_TIMEOUT_MS = 90_000;
 const POLL_MS = 25;

@@ -178,7 +178,7 @@ it('a changing workload never exceeds a limit, and every evicted pod has a place
     ),
     { numRuns: 15 },
   );
-}, 120_000);
+});
 
 it('an unchanging workload gets its machines once, then only fewer, then nothing happens', () => {
   fc.assert(
@@ -197,4 +197,4 @@ it('an unchanging workload gets its machines once, then only fewer, then nothing
     }),
     { numRuns: 25 },
   );
-}, 120_000);
+});

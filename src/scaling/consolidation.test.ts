@@ -239,15 +239,15 @@ const SCHEDULERS = [
 describe.each(SCHEDULERS)('with $name', ({ choose, left }) => {
   it('workloads settle on few nodes, and nothing is added and removed again', () => {
     expect(tooMany(SEEDS.map((seed) => settle(seed, choose)))).toEqual([]);
-  }, 120_000);
+  });
 
   it('workloads that shrink and grow settle each time', () => {
     const seeds = SEEDS.slice(0, 30);
     expect(tooMany(seeds.flatMap((seed) => settleRepeatedly(seed, choose)))).toEqual(left);
-  }, 120_000);
+  });
 });
 
 it('workloads settle with a scheduler whose choice is not predicted', () => {
   const states = SEEDS.slice(0, 30).flatMap((seed) => settleRepeatedly(seed, atRandom));
   expect(states.length).toBeGreaterThan(0);
-}, 120_000);
+});

@@ -10,6 +10,9 @@ import { SkippableClock } from '../ports/fakes/skippable-clock.ts';
 import { createHttpTransport } from './http-transport.ts';
 import { systemClock } from './index.ts';
 
+/** Longer than a connection may take, where no name server answers. */
+const RESOLUTION_MS = 60_000;
+
 type Peer = (request: PeerRequest) => PeerResponse;
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -84,9 +87,10 @@ describe('createHttpTransport', () => {
   it('reports an unreachable peer with the configured code', async () => {
     const transport = createHttpTransport({ unreachable: 'KUBERNETES_UNREACHABLE' });
     const url = 'https://no-such-host.invalid:6443/';
-    await expect(transport.request({ method: 'GET', url, timeoutMs: 5_000 })).rejects.toMatchObject(
-      { code: 'KUBERNETES_UNREACHABLE' },
-    );
+    const request = { method: 'GET', url, timeoutMs: RESOLUTION_MS } as const;
+    await expect(transport.request(request)).rejects.toMatchObject({
+      code: 'KUBERNETES_UNREACHABLE',
+    });
     await transport.close();
   });
 });
@@ -99,7 +103,7 @@ describe('name resolution', () => {
         method: 'POST',
         url: 'https://no-such-host.invalid:8006/',
         body: 'x',
-        timeoutMs: 5_000,
+        timeoutMs: RESOLUTION_MS,
       }),
     ).rejects.toMatchObject({ class: 'Unreachable', facts: { requestSent: false } });
     await transport.close();

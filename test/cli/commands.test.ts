@@ -267,5 +267,5 @@ describe('every command that prints objects', () => {
     const file = join(lab.folder, 'plan.json');
     await lab.run('plan', '--save', file, '--kubeconfig', lab.kubeconfig);
     await expectAllFormats('replay', (...format) => runAsync(['replay', file, ...format]));
-  }, 300_000);
+  });
 });

@@ -108,7 +108,7 @@ it('pool scale waits for a PodDisruptionBudget, undoes the drain at its timeout,
   sim.remove('v1', 'pods', POD);
   expect(await once(down.child, 'exit')).toEqual([0, null]);
   expect(sim.list('v1', 'nodes')).toEqual([]);
-}, 180_000);
+});
 
 it('machine delete --no-drain deletes the machine with its pods', async () => {
   const { sim, kubeconfig } = await aKubernetesSim();
@@ -124,7 +124,7 @@ it('machine delete --no-drain deletes the machine with its pods', async () => {
   expect(await once(down.child, 'exit')).toEqual([0, null]);
   expect(sim.list('v1', 'nodes')).toEqual([]);
   expect(sim.requests.filter((line) => line.includes('eviction'))).toEqual([]);
-}, 120_000);
+});
 
 it('pool delete shows the machines of a removed pool, and deletes them with --yes', async () => {
   const lab = await aLab();
@@ -145,7 +145,7 @@ it('pool delete shows the machines of a removed pool, and deletes them with --ye
     out: '2 machines are gone\n',
   });
   expect(lab.run('pool', 'delete', 'workers', '--yes').exitCode).toBe(4);
-}, 120_000);
+});
 
 it('--no-drain and --drain-timeout exclude each other', async () => {
   const lab = await aLab();
@@ -160,4 +160,4 @@ it('--no-drain and --drain-timeout exclude each other', async () => {
     '1s',
   );
   expect(run).toMatchObject({ exitCode: 2 });
-}, 60_000);
+});

@@ -8,7 +8,7 @@ import { aMachine, aMachineId } from '../../src/ports/fakes/sample-records.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
 import { aLab } from '../support/lab.ts';
-import { aFolder, commandLine, pvescaler } from '../support/pvescaler.ts';
+import { aFolder, COMMAND_TIMEOUT_MS, commandLine, pvescaler } from '../support/pvescaler.ts';
 
 /** Names share a prefix; `workers-bb` has failed, and its name begins like that of a machine that exists. */
 const MACHINES = [
@@ -111,7 +111,7 @@ describe('--quiet', () => {
     );
     const config = pvescaler(['pools', '--quiet', '--config', join(lab.folder, 'cluster.yaml')]);
     expect(config.err).toMatch(/errors; nothing was done\.\n$/);
-  }, 60_000);
+  });
 });
 
 const ESCAPE = '\u001b[';
@@ -141,6 +141,7 @@ function onTerminal(
   const run = spawnSync('script', ['-qec', `stty cols ${columns}; ${command}`, '/dev/null'], {
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', TERM: 'xterm', ...env },
+    timeout: COMMAND_TIMEOUT_MS,
   });
   return run.stdout.replaceAll('\r\n', '\n');
 }
@@ -171,7 +172,7 @@ describe.skipIf(spawnSync('script', ['--version']).status !== 0)('on a terminal'
     expect(text).toMatch(new RegExp(`${CLEAR}1 (requested|creating|booting|configuring); \\d+s`));
     expect(text).toMatch(new RegExp(`${CLEAR}pool workers has 1 machine\n$`));
     expect(onTerminal([...args, '--quiet'])).toBe('pool workers has 1 machine\n');
-  }, 60_000);
+  });
 });
 
 describe('a machine', () => {
@@ -190,7 +191,7 @@ describe('a machine', () => {
     );
     expect(show('none').exitCode).toBe(4);
     expect(pvescaler(['vm', 'show', 'k8s-d', '-o', 'name', ...options]).out).toBe('k8s-db-1\n');
-  }, 60_000);
+  });
 });
 
 describe('completion of names', () => {
@@ -214,7 +215,7 @@ describe('completion of names', () => {
       'workers-bb33\n',
     );
     expect(complete('vm', 'ssh', ...options, '').out).toBe('k8s-db-1\n');
-  }, 60_000);
+  });
 
   it('is silent when nothing can be read', () => {
     const folder = aFolder();

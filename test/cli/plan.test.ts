@@ -61,7 +61,7 @@ it('plan shows the machine for a pending pod and requests nothing; replay shows 
     code: 2,
     err: expect.stringContaining('was changed since pvescaler plan --save wrote it'),
   });
-}, 60_000);
+});
 
 it('explain tells about a pod, a pool and a host, and does not find others', async () => {
   const { command } = await aSite();
@@ -79,7 +79,7 @@ it('explain tells about a pod, a pool and a host, and does not find others', asy
     code: 4,
     err: expect.stringContaining('there is no pod missing'),
   });
-}, 60_000);
+});
 
 it('replay refuses a file that plan did not write', async () => {
   const { lab } = await aSite();
@@ -95,7 +95,7 @@ it('pool resume refuses a pool that is not paused', async () => {
     code: 2,
     err: expect.stringContaining('pool workers is not paused'),
   });
-}, 60_000);
+});
 
 it('explain accepts a unique prefix of the name of a node', () => {
   const file = join(root, 'examples/decisions/scale-down.json');

@@ -30,7 +30,7 @@ it('a machine is created and removed with the privileges of the guide', async ()
   const { run } = await aLab({ privileges: PRIVILEGES });
   expect(run('pool', 'scale', 'workers', '--to', '1')).toMatchObject({ exitCode: 0 });
   expect(run('pool', 'scale', 'workers', '--to', '0')).toMatchObject({ exitCode: 0 });
-}, 60_000);
+});
 
 it.each([
   [
@@ -41,13 +41,13 @@ it.each([
   ['Sys.AccessNetwork', 'the credentials lack Sys.AccessNetwork on /nodes/pve1'],
   ['Sys.Audit', 'the Proxmox credentials lack Sys.Audit on /nodes/pve1'],
   ['Datastore.Audit', 'the Proxmox credentials lack Datastore.Audit on /storage/seeds'],
-])(
-  'pool scale without %s names it and its path',
-  async (missing, cause) => {
-    const { run } = await aLab({ privileges: PRIVILEGES.filter((one) => one !== missing) });
-    const { exitCode, err } = run('pool', 'scale', 'workers', '--to', '1', '--timeout', '6s');
-    expect(exitCode).not.toBe(0);
-    expect(err).toContain(cause);
-  },
-  60_000,
-);
+])('pool scale without %s names it and its path', async (missing, cause) => {
+  const { run } = await aLab({ privileges: PRIVILEGES.filter((one) => one !== missing) });
+  const scale = (timeout: string) =>
+    run('pool', 'scale', 'workers', '--to', '1', '--timeout', timeout);
+  let result = scale('6s');
+  // On a loaded machine the command may need longer to reach the refused call.
+  for (const timeout of ['30s', '120s']) if (!result.err.includes(cause)) result = scale(timeout);
+  expect(result.exitCode).not.toBe(0);
+  expect(result.err).toContain(cause);
+});

@@ -120,7 +120,7 @@ it('applies a changed file, refuses an invalid one, and reads it again on SIGHUP
     { name: 'workers', inConfig: false, machines: [expect.any(String)] },
   ]);
   await served.stop();
-}, 120_000);
+});
 
 it('notices a file that is replaced by renaming, and a ConfigMap whose link is swapped', async () => {
   const { path, folder } = await aLab();
@@ -149,7 +149,7 @@ it('notices a file that is replaced by renaming, and a ConfigMap whose link is s
   renameSync(`${path}~`, path);
   expect((await file.withReason('ConfigApplied')).message).toContain('pools.workers.limits.max');
   await file.stop();
-}, 120_000);
+});
 
 it('serves the node groups of the changed file to the Cluster Autoscaler after its next Refresh', async () => {
   const { path } = await aLab({
@@ -173,7 +173,7 @@ it('serves the node groups of the changed file to the Cluster Autoscaler after i
   expect(await names()).toEqual(['workers', 'added']);
   client.close();
   await served.stop();
-}, 120_000);
+});
 
 it('lets the standalone autoscaler use a pool that was added, and emits an Event', async () => {
   const { sim, kubeconfig } = await aKubernetesSim();
@@ -197,4 +197,4 @@ it('lets the standalone autoscaler use a pool that was added, and emits an Event
   expect(sim.list('events.k8s.io/v1', 'events')).toContainEqual(
     expect.objectContaining({ reason: 'ConfigApplied' }),
   );
-}, 120_000);
+});

@@ -100,7 +100,7 @@ it('creates a bootstrap token, patches the Node of a machine, and deletes it aft
   const down = scale(0);
   expect(await once(down, 'exit')).toEqual([0, null]);
   expect(sim.list('v1', 'nodes')).toEqual([]);
-}, 180_000);
+});
 
 it('is not ready without access to Kubernetes, and reports which pools cannot grow', async () => {
   const lab = await aLab({ join: 'k3s', config: JOIN });
@@ -115,7 +115,7 @@ it('is not ready without access to Kubernetes, and reports which pools cannot gr
     'pool workers: no machine can be created, since joining a cluster needs access to Kubernetes',
   );
   expect(lab.run('pool', 'scale', 'workers', '--to', '1')).toMatchObject({ exitCode: 3 });
-}, 60_000);
+});
 
 async function runCommand(...args: string[]) {
   const child = start(args);
@@ -147,4 +147,4 @@ it('the Proxmox token is read from the Secret that the config names', async () =
   });
   const scaled = await scale();
   expect(scaled, scaled.err).toMatchObject({ exitCode: 0, out: 'pool workers has 1 machine' });
-}, 120_000);
+});

@@ -98,7 +98,7 @@ describe('pvescaler serve', () => {
     );
     // SIGTERM released the lease: the next driver does not wait for its expiry.
     expect(run('pool', 'scale', 'workers', '--to', '1').out).toBe('pool workers has 1 machine\n');
-  }, 120_000);
+  });
 
   it('logs text with --log-format text, whatever the config says', async () => {
     const { path } = await aLab({ min: 0 });
@@ -107,7 +107,7 @@ describe('pvescaler serve', () => {
     expect(line).toMatch(/^\d{4}-\d\d-\d\dT\S+Z INFO  pvescaler starts version=/);
     child.kill('SIGTERM');
     await once(child, 'exit');
-  }, 60_000);
+  });
 
   it('recovers after SIGKILL, and carries out requests of the command line', async () => {
     const { path, run } = await aLab({ min: 2 });
@@ -131,7 +131,7 @@ describe('pvescaler serve', () => {
     await until(async () => (await valueOf(third, 'pvescaler_leader')) === 1);
     expect(run('pool', 'scale', 'workers', '--to', '2').out).toBe('pool workers has 2 machines\n');
     expect(run('orphans').out).toBe('no orphans\n');
-  }, 180_000);
+  });
 
   it('keeps machines when the VMs of all of them are gone, until pool confirm-lost', async () => {
     const { path, run, request } = await aLab({ config: 'cleanup: { lostAfter: 1s }' });
@@ -166,7 +166,7 @@ describe('pvescaler serve', () => {
       /^MACHINE .*\n(workers-.*\n){4}4 machines are gone\n$/,
     );
     await until(async () => (await lost()) === 0);
-  }, 120_000);
+  });
 
   it('pool confirm-lost deletes nothing when the machines are back since the last driver', async () => {
     const { path, run, request } = await aLab({ config: 'cleanup: { lostAfter: 1s }' });
@@ -196,7 +196,7 @@ describe('pvescaler serve', () => {
       err: expect.stringMatching(/no machine of pool workers is kept as lost/) as unknown,
     });
     expect(run('machines').out.match(/ready/g)).toHaveLength(4);
-  }, 120_000);
+  });
 
   it('is healthy but not ready while Proxmox is unreachable, and reports the reason', async () => {
     const { path, sim } = await aLab();
@@ -210,7 +210,7 @@ describe('pvescaler serve', () => {
     });
     served.process.kill('SIGINT');
     expect(await ended(served)).toBe(0);
-  }, 120_000);
+  });
 
   it('exits with an error when the health port is in use', async () => {
     const { path, run } = await aLab();
@@ -234,5 +234,5 @@ describe('pvescaler serve', () => {
         ) as unknown,
       },
     });
-  }, 60_000);
+  });
 });

@@ -78,7 +78,7 @@ it('runs pods of a simulated cluster on machines that pvescaler creates', async 
   expect(lab.run('pool', 'scale', 'workers', '--to', '1')).toMatchObject({ exitCode: 0 });
   await waitUntil(async () => (await countPods('Running')) === 2);
   expect(await stop(kubernetes.child)).toEqual([0, null]);
-}, 120_000);
+});
 
 it('has nodes without machines, and refuses a wrong token', async () => {
   const { child, request, caCertHash } = await startKubernetes('--fake-nodes', '2');
@@ -87,7 +87,7 @@ it('has nodes without machines, and refuses a wrong token', async () => {
   expect((nodes.body as { items: unknown[] }).items).toHaveLength(2);
   expect(await request('/api/v1/nodes', { token: 'wrong' })).toMatchObject({ status: 401 });
   await stop(child);
-}, 30_000);
+});
 
 it('reports an address on which it cannot listen', () => {
   expect(pvescaler(['sim', 'kubernetes', '--listen', '192.0.2.1:1'])).toMatchObject({

@@ -29,7 +29,7 @@ describe('transport ssh', () => {
     expect(data).toEqual([]);
     const seeds = await request('GET', '/nodes/pve1/storage/seeds/content');
     expect(seeds.data).toEqual([]);
-  }, 180_000);
+  });
 
   it('is examined by doctor, which prints the fingerprint of an unknown host', async () => {
     const fine = await aLab({ ssh: pinned });
@@ -46,7 +46,7 @@ describe('transport ssh', () => {
     expect(refused.exitCode).toBe(2);
     for (const { fingerprint } of unknown.sshHosts) expect(refused.out).toContain(fingerprint);
     expect(existsSync(join(folder, 'known_hosts'))).toBe(false);
-  }, 120_000);
+  });
 
   it('refuses an unknown host without a terminal, with its fingerprint and what to do', async () => {
     const folder = aFolder();
@@ -55,7 +55,7 @@ describe('transport ssh', () => {
     expect(exitCode).not.toBe(0);
     expect(sshHosts.some(({ fingerprint }) => err.includes(fingerprint))).toBe(true);
     expect(err).toContain('ssh-keyscan -p');
-  }, 60_000);
+  });
 
   it('trusts the hosts of a known hosts file', async () => {
     const folder = aFolder();
@@ -68,5 +68,5 @@ describe('transport ssh', () => {
       },
     });
     expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
-  }, 60_000);
+  });
 });

@@ -63,7 +63,7 @@ describe('template', () => {
     const deleted = lab.run('template', 'delete', 'ubuntu', '-o', 'name');
     expect(deleted.out.split('\n').filter(Boolean)).toHaveLength(2);
     expect(templatesOf(lab)).toEqual([]);
-  }, 180_000);
+  });
 
   it('is built by vm create --yes where it is missing', async () => {
     const lab = await aLab({ config: TEMPLATE });
@@ -84,7 +84,7 @@ describe('template', () => {
     });
     const second = lab.run(...'vm create --role master --host pve1 --yes -o json'.split(' '));
     expect(JSON.parse(second.out)).toMatchObject([{ state: 'ready' }]);
-  }, 120_000);
+  });
 
   it('leaves nothing when a command of the build fails, and says so', async () => {
     const config = TEMPLATE.replace('touch /opt/prepared', '"false"');
@@ -94,5 +94,5 @@ describe('template', () => {
     expect(err).toContain('the template could not be built: running commands failed');
     const { data } = await lab.request('GET', '/cluster/resources?type=vm');
     expect(data).toEqual([]);
-  }, 120_000);
+  });
 });

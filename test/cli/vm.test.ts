@@ -86,7 +86,7 @@ describe('vm', () => {
     expect(new Set(vms.map(({ vmId }) => vmId)).size).toBe(10);
     expect(vms.filter(({ host }) => host === 'pve1')).toHaveLength(5);
     expect(await vmIdsOf(lab)).toHaveLength(10);
-  }, 120_000);
+  });
 
   it('keeps a VM that is not ready in time, with an exit code of its own', async () => {
     const lab = await aLab({ config: 'readiness: { timeout: 2s }\n', behaviour: 'no-agent' });
@@ -175,7 +175,7 @@ describe('vm', () => {
     expect(others).toEqual([1290]);
     const { err } = lab.run('vm', 'delete', String(pooled));
     expect(err).toContain(`${pooled} is a machine of pool workers`);
-  }, 60_000);
+  });
 
   it('has a help text for each command', () => {
     for (const command of ['create', 'list', 'show', 'delete', 'ssh', 'console']) {

@@ -3,7 +3,7 @@
 // exactly what it prints.
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { aFolder, commandLine, root } from '../support/pvescaler.ts';
+import { aFolder, COMMAND_TIMEOUT_MS, commandLine, root } from '../support/pvescaler.ts';
 import { DOCUMENTS } from './documents.ts';
 
 const steps = DOCUMENTS.flatMap(({ blocks }) => blocks)
@@ -27,7 +27,7 @@ function run(command: string): string {
       cwd: root,
       encoding: 'utf8',
       env: { PATH: process.env['PATH'], HOME: aFolder(), PROGRAM: program, ARGS: args.join(' ') },
-      timeout: 30_000,
+      timeout: COMMAND_TIMEOUT_MS,
     },
   );
   return stdout;

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { start } from '../support/lab.ts';
-import { aFolder, commandLine, root } from '../support/pvescaler.ts';
+import { aFolder, COMMAND_TIMEOUT_MS, commandLine, root } from '../support/pvescaler.ts';
 import { readDocument } from './documents.ts';
 
 const FIXTURES = 'src/config/import/fixtures';
@@ -22,7 +22,7 @@ function bash(script: string, cwd: string) {
     cwd,
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], HOME: aFolder(), PROGRAM: program, ARGS: args.join(' ') },
-    timeout: 90_000,
+    timeout: COMMAND_TIMEOUT_MS,
   });
   return { status, out: stdout, err: stderr };
 }
@@ -55,7 +55,7 @@ describe('README', () => {
     expect(out.match(/^workers-\S+ +workers +ready /gm)).toHaveLength(3);
     expect(out).toContain('no orphans');
     expect(out).toContain('pool workers has 0 machines');
-  }, 120_000);
+  });
 });
 
 describe('the migration guide', () => {

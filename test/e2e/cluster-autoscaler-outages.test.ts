@@ -155,12 +155,12 @@ describe.concurrent('the Cluster Autoscaler of every protocol generation', () =>
       expect(left).toEqual({ vms: [], isos: [] });
       expect(countVmTasks(site)).toEqual({ created: 12, destroyed: 12 });
     },
-    2 * TAKEOVER_MS,
+    4 * TAKEOVER_MS,
   );
 
   it.for(Object.entries(OUTAGES))(
     'loses no node and reaches its size when Proxmox %s for two minutes',
-    { timeout: OUTAGE_MS + TAKEOVER_MS },
+    { timeout: OUTAGE_MS + 4 * TAKEOVER_MS },
     async ([, begin], context) => {
       const { expect } = context;
       const scenario = await startScenario(context);

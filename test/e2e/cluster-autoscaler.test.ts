@@ -199,7 +199,8 @@ describe.concurrent('the Cluster Autoscaler', () => {
     'of generation %s deletes a machine that never joins, and the target falls once',
     async (generation, { expect }) => {
       const group = `silent-${generation}`;
-      const autoscaler = provider.autoscaler(generation, [group], { provisionMs: 8_000 });
+      // Long enough that the VM exists before, also on a loaded machine.
+      const autoscaler = provider.autoscaler(generation, [group], { provisionMs: 20_000 });
       const nodeSelector = { lot: group };
       const workload = await startPods(plane.api, { name: group, count: 1, nodeSelector });
       await autoscaler.runUntil(() => listVmsOfPool(group).length === 1);

@@ -10,7 +10,7 @@ import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import { aDrain, aMachine, aMachineId, anIntent } from '../../src/ports/fakes/sample-records.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
 import { openClusterTransport } from '../kubernetes/cluster-bench.ts';
-import { root } from '../support/pvescaler.ts';
+import { COMMAND_TIMEOUT_MS, root } from '../support/pvescaler.ts';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
 import { BUILD_TIMEOUT_MS, buildKubectl } from './support/command-line-tools.ts';
 
@@ -28,7 +28,8 @@ afterAll(() => plane.stop());
 
 function kubectl(...args: readonly string[]): string {
   const options = ['--kubeconfig', plane.kubeconfig, '--cache-dir', join(plane.folder, 'cache')];
-  const run = spawnSync(kubectlPath, [...args, ...options], { encoding: 'utf8' });
+  const limits = { encoding: 'utf8', timeout: COMMAND_TIMEOUT_MS } as const;
+  const run = spawnSync(kubectlPath, [...args, ...options], limits);
   return `${run.stdout}${run.stderr}`;
 }
 

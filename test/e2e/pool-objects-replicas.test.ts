@@ -126,7 +126,7 @@ describe.skipIf(IS_SAMPLE).concurrent('pools that are objects, with several repl
       await waitForNodes(set, 2);
       expect(countVmTasks(site)).toEqual({ created: 8, destroyed: 6 });
     },
-    3 * TAKEOVER_MS,
+    6 * TAKEOVER_MS,
   );
 
   it(
@@ -175,7 +175,7 @@ describe.skipIf(IS_SAMPLE).concurrent('pools that are objects, with several repl
       expect(listLeftovers(site)).toEqual({ vms: [], isos: [] });
       await kubectl.run('delete', 'pvp', 'pods', '--timeout=240s');
     },
-    2 * TAKEOVER_MS,
+    4 * TAKEOVER_MS,
   );
 });
 

@@ -90,7 +90,7 @@ describe.concurrent('the second replica takes over', () => {
       expect(countVmTasks(site)).toMatchObject({ created: SIZE });
       await scaleToZero(scenario, 'second');
     },
-    2 * TAKEOVER_MS,
+    4 * TAKEOVER_MS,
   );
 
   it(
@@ -109,7 +109,7 @@ describe.concurrent('the second replica takes over', () => {
       other.program.assertRunning();
       await scaleToZero(scenario, 'second');
     },
-    2 * TAKEOVER_MS,
+    4 * TAKEOVER_MS,
   );
 
   it(
@@ -131,7 +131,7 @@ describe.concurrent('the second replica takes over', () => {
       expect(site.writes.slice(before).filter(({ replica }) => replica === 'first')).toEqual([]);
       countVmTasks(site);
     },
-    2 * TAKEOVER_MS,
+    4 * TAKEOVER_MS,
   );
 });
 
@@ -144,10 +144,12 @@ it(
     leader.program.sendSignal('SIGKILL');
     await leader.program.waitForExit();
     const successor = await site.serve('first');
+    // How long a program needs until its first line depends on the machine.
+    await waitUntil('it has started', async () => (await fetch(`${successor.health}/healthz`)).ok);
     await waitUntil('it leads', () => successor.isLeading(), RESTART_MS);
     await waitUntilReady(successor);
   },
-  2 * TAKEOVER_MS,
+  4 * TAKEOVER_MS,
 );
 
 async function scaleToZero({ expect, plane, site }: ReplicaScenario, by: string): Promise<void> {

@@ -166,10 +166,16 @@ describe('the service account of the manifests', () => {
     ] as const)
       await createReplaceRemove(collection as never, key, value as never);
     await store.synchronize();
-    await store.close();
     const granted = RIGHTS.filter(({ isForState }) => isForState === true).flatMap(
       ({ resource, verbs }) => verbs.map((verb) => `${verb} ${resource}`),
     );
+    // A watch may begin later than the writes.
+    await waitUntil('every right is used', () => {
+      const unused = granted.filter((right) => !used.has(right));
+      if (unused.length > 0) throw new Error(unused.join());
+      return true;
+    });
+    await store.close();
     expect([...used].toSorted()).toEqual([...new Set(granted)].toSorted());
   });
 
@@ -187,10 +193,9 @@ describe('the service account of the manifests', () => {
         });
         const joining = plane.apiAs({ token });
         const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
-        const review = await joining.callOrThrow<{ status: { userInfo: object } }>(
-          'POST',
-          path,
-          {},
+        // The API server learns of the token by a watch.
+        const review = await waitUntil('the token is known', () =>
+          joining.callOrThrow<{ status: { userInfo: object } }>('POST', path, {}),
         );
         await joining.close();
         expect(review.status.userInfo).toMatchObject({

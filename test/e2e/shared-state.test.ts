@@ -171,5 +171,5 @@ it(
     const { records } = JSON.parse(readFileSync(back, 'utf8'));
     expect(Object.keys(records.machines)).toHaveLength(3);
   },
-  2 * TAKEOVER_MS,
+  4 * TAKEOVER_MS,
 );

@@ -3,8 +3,10 @@
 // control plane, and two at the same time would slow each other down.
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { seedProperties } from '../support/seed-properties.ts';
 
 export default defineConfig({
+  plugins: [seedProperties()],
   root: join(import.meta.dirname, '../..'),
   test: {
     include: ['test/e2e/**/*.test.ts'],
@@ -13,8 +15,8 @@ export default defineConfig({
     pool: 'forks',
     fileParallelism: false,
     // They only end a failed test: the machine may be loaded.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     reporters: ['default', 'json'],
     outputFile: { json: '.test-results/e2e.json' },
   },

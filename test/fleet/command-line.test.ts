@@ -50,7 +50,7 @@ it('pool scale creates and deletes machines, machines shows them, and orphans fi
   expect(run('pool', 'scale', 'unknown', '--to', '1')).toMatchObject({ exitCode: 4 });
   expect(run('pool', 'scale', 'workers', '--to', '0').out).toBe('pool workers has 0 machines\n');
   expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
-}, 120_000);
+});
 
 it('pool scale --size scales one node group of a pool with a list of sizes in mode externalgrpc', async () => {
   const { path, run } = await aLab({
@@ -70,7 +70,7 @@ sizes:
   expect(run('pools').out).toMatch(/workers\s+3\s+3\s.*workers-small 2, workers-large 1/);
   expect(scale(0, '--size', 'small')).toBe('node group workers-small has 0 machines\n');
   expect(scale(0)).toBe('pool workers has 0 machines\n');
-}, 120_000);
+});
 
 it('pools counts the machines whose VM exists, and says when it can only count records', async () => {
   const { folder, run, request, sim } = await aLab();
@@ -100,7 +100,7 @@ it('pools counts the machines whose VM exists, and says when it can only count r
     exitCode: 0,
     err: expect.stringContaining('region lab cannot be read') as unknown,
   });
-}, 120_000);
+});
 
 it('commands that create no machines need no join token', async () => {
   const k3s = 'server: "https://192.0.2.1:6443", install: none';
@@ -115,7 +115,7 @@ it('commands that create no machines need no join token', async () => {
     out: 'pool workers has 0 machines\n',
   });
   expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
-}, 120_000);
+});
 
 /** Kills the command after `steps` lines of progress. */
 async function killAfter(steps: number, path: string): Promise<void> {
@@ -143,7 +143,7 @@ it('pool scale recovers from a kill and from a lost database', async () => {
   expect((JSON.parse(run('machines', '--json').out) as MachineJson[]).length).toBe(2);
   expect(run('pool', 'scale', 'workers', '--to', '0').out).toBe('pool workers has 0 machines\n');
   expect(run('orphans').out).toBe('no orphans\n');
-}, 120_000);
+});
 
 it('a machine whose marker was removed is left, listed, adopted and deleted, or forgotten', async () => {
   const { run, request } = await aLab();
@@ -178,7 +178,7 @@ it('a machine whose marker was removed is left, listed, adopted and deleted, or 
     description: expect.stringMatching(/^my notes\npvescaler\/ignored/),
   });
   expect(data).not.toHaveProperty('tags');
-}, 120_000);
+});
 
 it('pool scale, machine delete and orphans end with the reason when Proxmox cannot be read', async () => {
   const { folder, path, run } = await aLab();
@@ -206,7 +206,7 @@ it('pool scale, machine delete and orphans end with the reason when Proxmox cann
       err: expect.stringMatching(/Check the token.*CREDENTIALS_REFUSED/),
     });
   }
-}, 120_000);
+});
 
 it('commands say what keeps a pool from shrinking or growing', async () => {
   const { path, run } = await aLab({ min: 1 });
@@ -221,7 +221,14 @@ it('commands say what keeps a pool from shrinking or growing', async () => {
     err: expect.stringContaining('pool workers keeps a minimum of 1') as unknown,
   });
   writeFileSync(path, readFileSync(path, 'utf8').replace('memory: 2Gi', 'memory: 500Gi'));
-  expect(run('pool', 'scale', 'workers', '--to', '3', '--timeout', '5s').exitCode).toBe(10);
-  expect(run('pools').out).toMatch(/machines? waits?: host pve1: .*; host pve2: /);
+  let pools = '';
+  // The longer ones are for a loaded machine, on which the command may not try to place a machine in time.
+  for (const timeout of ['5s', '30s', '120s']) {
+    const scaled = run('pool', 'scale', 'workers', '--to', '3', '--timeout', timeout);
+    expect(scaled.exitCode).toBe(10);
+    pools = run('pools').out;
+    if (pools.includes('host pve1')) break;
+  }
+  expect(pools).toMatch(/machines? waits?: host pve1: .*; host pve2: /);
   expect(run('machines').out).toMatch(/requested .*host pve1: /);
-}, 120_000);
+});

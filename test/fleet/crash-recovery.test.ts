@@ -98,6 +98,5 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fleet with machines from 
         }
       }
     },
-    120_000,
   );
 });

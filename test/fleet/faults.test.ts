@@ -120,7 +120,6 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fleet with machines from 
         }
       }
     },
-    300_000,
   );
 
   it('every machine settles after a task that fails once or every time', async () => {
@@ -140,7 +139,7 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fleet with machines from 
     for (const taskType of ['qmshutdown', 'qmdestroy']) {
       await runWithFault(source, { kind: 'task-fails', taskType, times: 2 }, 'down');
     }
-  }, 120_000);
+  });
 
   it('every machine settles after a worker that could not be started', async () => {
     const tasks = {
@@ -157,7 +156,7 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fleet with machines from 
         }
       }
     }
-  }, 120_000);
+  });
 });
 
 describe.each(['image', 'full clone'] as const)(

@@ -97,7 +97,7 @@ it('a seed that cannot be deleted is reported by pool scale and removed by orpha
   const fixed = await lab.run('orphans', '--fix');
   expect(fixed).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
   expect(countIsos(lab)).toBe(0);
-}, 120_000);
+});
 
 async function readMachineName(lab: Lab): Promise<string> {
   const machines = JSON.parse((await lab.run('machines', '--json')).out) as {

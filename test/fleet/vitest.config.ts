@@ -10,7 +10,9 @@ export default defineConfig({
     include: ['test/{fleet,soak}/**/*.test.ts'],
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',
-    testTimeout: 180_000,
+    // They only end a failed test: the machine may be loaded.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     reporters: ['default', 'json'],
     outputFile: { json: '.test-results/fleet.json' },
   },

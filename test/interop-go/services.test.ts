@@ -7,6 +7,8 @@ import { serverAddress, withGoClient } from './with-go-client.ts';
 
 const REFLECTION = 'grpc.reflection.v1.ServerReflection';
 const REFLECTION_V1ALPHA = 'grpc.reflection.v1alpha.ServerReflection';
+/** In real time. Long enough that the first message arrives in time on a loaded machine. */
+const STALL_MS = 1_000;
 
 describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
   it(
@@ -86,7 +88,7 @@ describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
     'keeps a health watch without changes open beyond the stall timeout',
     withGoClient(
       version,
-      { isReady: false, serve: { stallTimeoutMs: 200 } },
+      { isReady: false, serve: { stallTimeoutMs: STALL_MS } },
       async ({ go, reconcile, clock }) => {
         const watch = go.watch();
         expect((await watch.outcome).status).toBe('NOT_SERVING');
@@ -95,7 +97,7 @@ describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
         expect((await stream.outcome).code).toBe('OK');
         expect(await stream.next()).toMatchObject({
           code: 'DeadlineExceeded',
-          message: 'no data received for 0.2 seconds',
+          message: 'no data received for 1 seconds',
         });
         await reconcile();
         await clock.advance(1_000);

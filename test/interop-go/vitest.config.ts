@@ -10,7 +10,9 @@ export default defineConfig({
     setupFiles: ['test/support/node-guard.ts'],
     globalSetup: ['test/interop-go/build.ts'],
     pool: 'threads',
-    testTimeout: 60_000,
+    // They only end a failed test: the machine may be loaded.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     reporters: ['default', 'json'],
     outputFile: { json: '.test-results/interop-go.json' },
   },

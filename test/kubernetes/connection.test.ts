@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 /** Only ends a failed test: the machine may be loaded. */
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 240_000 };
 const SERVER = 'https://kube.example:6443';
 const CA = '-----BEGIN CERTIFICATE-----\nY2E=\n-----END CERTIFICATE-----\n';
 

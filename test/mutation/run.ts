@@ -8,12 +8,14 @@ import { join, matchesGlob } from 'node:path';
 import { parseArgs } from 'node:util';
 import { AREAS, type Area, NEVER_MUTATED } from './areas.ts';
 import type { TestedMutant } from './reporter.ts';
-import { drawRanges, scoreSample, THRESHOLD, UNDETECTED } from './sample.ts';
+import { countTested, drawRanges, scoreSample, THRESHOLD, UNDETECTED } from './sample.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const cache = '.cache/stryker';
 const RANGES_PER_AREA = 8;
 const SAMPLE_SECONDS = 280;
+/** Mutants of an area, even when the time is over before. */
+const MIN_TESTED = 10;
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -76,7 +78,10 @@ function writeConfig(
   return path;
 }
 
-/** Ends Stryker and its test runners after the time. Resolves with the exit code; undefined after an early end. */
+/**
+ * Ends Stryker and its test runners after the time, but not before a few mutants were tested: on a loaded machine the run
+ * without mutants may already take longer. Resolves with the exit code; undefined after an early end.
+ */
 function runStryker(
   area: string,
   run: { readonly config: string; readonly results: string; readonly seconds?: number },
@@ -95,7 +100,12 @@ function runStryker(
       wasEnded = true;
       if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
     };
-    const timer = run.seconds === undefined ? undefined : setTimeout(endGroup, run.seconds * 1_000);
+    const endWhenTested = () => {
+      if (countTested(readResults(run.results)) >= MIN_TESTED) endGroup();
+      else timer = setTimeout(endWhenTested, 1_000);
+    };
+    let timer =
+      run.seconds === undefined ? undefined : setTimeout(endWhenTested, run.seconds * 1_000);
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, endGroup);
     child.on('close', (code) => {
       clearTimeout(timer);
@@ -154,8 +164,9 @@ async function runSample(
 
 function readResults(path: string): readonly TestedMutant[] {
   if (!existsSync(path)) return [];
-  const lines = readFileSync(path, 'utf8').split('\n');
-  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as TestedMutant);
+  // After the last line break may be half of a line.
+  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as TestedMutant);
 }
 
 function formatMutant({ fileName, location, mutatorName, replacement }: TestedMutant): string {
@@ -172,7 +183,7 @@ async function runAreas(): Promise<readonly boolean[]> {
   for (const [at, [name, area]] of areas.entries()) {
     rmSync(join(root, cache, 'sandbox'), { recursive: true, force: true });
     // Time that an area does not use is left for the others.
-    const seconds = (endsAt - performance.now()) / 1_000 / (areas.length - at);
+    const seconds = Math.max(0, endsAt - performance.now()) / 1_000 / (areas.length - at);
     results.push(
       options.sample
         ? await runSample([name, area], { seed, seconds })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { drawRanges, scoreSample } from './sample.ts';
+import { countTested, drawRanges, scoreSample } from './sample.ts';
 
 describe('drawRanges', () => {
   const files = [
@@ -68,6 +68,11 @@ describe('scoreSample', () => {
   it('counts a timeout as detected, missing coverage as undetected, and no ignored mutant', () => {
     const mixed = inRange(0, ['Timeout', 'NoCoverage', 'Ignored', 'RuntimeError']);
     expect(scoreSample(mixed, true)).toMatchObject({ detected: 1, valid: 2 });
+  });
+
+  it('has tested the mutants that a test reached', () => {
+    const statuses = ['Killed', 'Timeout', 'Survived', 'NoCoverage', 'Ignored', 'CompileError'];
+    expect(countTested(inRange(0, statuses))).toBe(3);
   });
 
   it('does not count missing coverage when the run ended early', () => {

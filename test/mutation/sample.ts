@@ -46,6 +46,11 @@ export interface SampledMutant {
 const DETECTED: readonly string[] = ['Killed', 'Timeout'];
 export const UNDETECTED: readonly string[] = ['Survived', 'NoCoverage'];
 
+/** Without those that no test reaches, which are reported before the first test runs. */
+export function countTested(mutants: readonly Pick<SampledMutant, 'status'>[]): number {
+  return mutants.filter(({ status }) => [...DETECTED, 'Survived'].includes(status)).length;
+}
+
 /**
  * A sample fails when it is below the threshold by more than two standard errors; otherwise an area just above the
  * threshold would fail in every second run. Of a run that ended early, mutants without coverage do not count: they are

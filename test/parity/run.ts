@@ -4,9 +4,9 @@
 // Usage: npm run test:parity -- [--seed S] [--cases N]
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { buildGoProgram } from '../support/go-program.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const referenceSource = join(import.meta.dirname, 'reference');
@@ -26,31 +26,14 @@ function wholeNumber(name: string, text: string): number {
   return Number(text);
 }
 
-function findGo(): string {
-  const usual = '/usr/local/go/bin/go';
-  const go = ['go', usual].find((name) => spawnSync(name, ['version']).status === 0);
-  return (
-    go ??
-    fail(
-      'Go is needed to build the reference program: install Go 1.26 or newer (https://go.dev/dl)',
-    )
-  );
-}
-
+/** From Kubernetes' own packages. */
 function buildReference(): void {
-  const go = findGo();
-  console.log(
-    'parity: building the reference program from Kubernetes’ own packages (takes minutes the first time)…',
-  );
-  mkdirSync(join(root, '.cache', 'parity'), { recursive: true });
-  const build = spawnSync(go, ['build', '-trimpath', '-o', referenceProgram, '.'], {
-    cwd: referenceSource,
-    stdio: 'inherit',
-  });
-  if (build.status !== 0 || !existsSync(referenceProgram))
-    fail(
-      'the reference program did not build; the first build needs the network to download Kubernetes’ packages',
-    );
+  const log = (text: string) => console.log(`parity: ${text}`);
+  try {
+    buildGoProgram({ source: referenceSource, program: referenceProgram, log });
+  } catch (error) {
+    fail((error as Error).message);
+  }
 }
 
 function compare(seed: number, cases: number): number {

@@ -8,6 +8,7 @@ export default defineConfig({
     include: ['test/parity/**/*.parity.ts'],
     pool: 'threads',
     testTimeout: 300_000,
+    hookTimeout: 300_000,
     reporters: ['default', 'json'],
     outputFile: { json: '.test-results/parity.json' },
   },

@@ -37,7 +37,7 @@ describe.each([false, true])('the client over sockets, TLS: %s', (tls) => {
     const end = async (task: Promise<TaskRef | undefined>) => {
       const started = await task;
       if (started === undefined) throw new Error('the request returned no task');
-      return follower.follow(started, { timeoutMs: 20_000 });
+      return follower.follow(started, { timeoutMs: 240_000 });
     };
     const vm = { vmId: 230, host: 'pve1' };
     expect(await end(hypervisor.createVm(vmOrder(230)))).toMatchObject({ succeeded: true });

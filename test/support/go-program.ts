@@ -44,11 +44,22 @@ function fingerprint(order: GoProgram, go: string): string {
   return hash.digest('hex');
 }
 
+/** Modules come from the network the first time, which may fail for a moment. */
+const MAX_ATTEMPTS = 3;
+
+/** The result of the first attempt that succeeds, else of the last. */
+function retry<T extends { readonly status: number | null }>(attempt: () => T): T {
+  let result = attempt();
+  for (let count = 1; result.status !== 0 && count < MAX_ATTEMPTS; count += 1) result = attempt();
+  return result;
+}
+
 /** The folder of a module in Go's cache, which is filled if necessary. Throws unless its content has this sum. */
 export function downloadGoModule(module: string, sum: string): string {
-  const { stdout } = spawnSync(findGo(), ['mod', 'download', '-json', module], {
-    encoding: 'utf8',
-  });
+  const go = findGo();
+  const { stdout } = retry(() =>
+    spawnSync(go, ['mod', 'download', '-json', module], { encoding: 'utf8' }),
+  );
   const { Dir, Sum, Error: problem } = JSON.parse(stdout);
   if (problem !== undefined)
     throw new Error(`${problem}; the first download of ${module} needs the network`);
@@ -72,12 +83,14 @@ export function buildGoProgram(order: GoProgram): void {
   const modules = modFile === undefined ? [] : [`-modfile=${modFile}`];
   const flags = ['-trimpath', `-ldflags=${linkerFlags}`, ...modules];
   const args = ['build', ...flags, '-o', fresh, target];
-  const build = spawnSync(go, args, {
-    cwd: source,
-    // Not to stdout, which may be reserved for figures.
-    stdio: ['ignore', 2, 2],
-    env: { ...process.env, CGO_ENABLED: '0' },
-  });
+  const build = retry(() =>
+    spawnSync(go, args, {
+      cwd: source,
+      // Not to stdout, which may be reserved for figures.
+      stdio: ['ignore', 2, 2],
+      env: { ...process.env, CGO_ENABLED: '0' },
+    }),
+  );
   if (build.status !== 0)
     throw new Error(
       `building ${basename(program)} failed; the first build needs the network to fetch Go modules`,

@@ -8,6 +8,9 @@ import { onTestFinished } from 'vitest';
 
 export const root = join(import.meta.dirname, '../..');
 
+/** Only ends a command that hangs: the machine may be loaded. */
+export const COMMAND_TIMEOUT_MS = 240_000;
+
 /** The built CLI, or the installed program that the variable PVESCALER names. */
 export function commandLine(args: readonly string[]): readonly [string, readonly string[]] {
   const installed = process.env['PVESCALER'];
@@ -32,7 +35,7 @@ export function pvescaler(args: readonly string[], options: RunOptions = {}): Ru
     encoding: 'utf8',
     cwd: options.cwd ?? tmpdir(),
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...options.env },
-    timeout: 60_000,
+    timeout: COMMAND_TIMEOUT_MS,
   });
   return { exitCode: run.status, out: run.stdout, err: run.stderr };
 }

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoSite, startDemoSite } from '../../scripts/demo/site.ts';
-import { CHROMIUM } from './install-chromium.ts';
+import { CHROMIUM, LIMIT_MS } from './install-chromium.ts';
 
 interface AxeResult {
   readonly violations: readonly {
@@ -23,6 +23,7 @@ beforeAll(async () => {
   site = await startDemoSite({ speed: 500 });
   browser = await chromium.launch({
     executablePath: CHROMIUM,
+    timeout: LIMIT_MS,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run'],
   });
 });
@@ -40,6 +41,7 @@ async function openPage(
     viewport: { width: options.width ?? 1_400, height: 900 },
     colorScheme: options.colorScheme ?? 'light',
   });
+  context.setDefaultTimeout(LIMIT_MS);
   const page = await context.newPage();
   await page.goto(site.dashboardUrl);
   await page.getByText('live', { exact: true }).waitFor();

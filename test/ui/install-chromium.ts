@@ -3,6 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
+/** Of the browser. Only ends a failed test: the machine may be loaded. */
+export const LIMIT_MS = 120_000;
 export const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 
 export function setup(): void {
@@ -12,7 +14,9 @@ export function setup(): void {
     ['update', '-qq'],
     ['install', '-y', '-qq', '--no-install-recommends', 'chromium'],
   ]) {
-    const { status, stderr } = spawnSync('apt-get', args, { encoding: 'utf8' });
+    // A mirror may be busy for a moment.
+    const all = ['-o', 'Acquire::Retries=5', ...args];
+    const { status, stderr } = spawnSync('apt-get', all, { encoding: 'utf8' });
     if (status !== 0)
       throw new Error(`apt-get ${args[0]} failed: ${stderr}. Set CHROMIUM to a browser.`);
   }

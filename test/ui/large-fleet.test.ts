@@ -2,7 +2,7 @@
 // How much of the page changes at 1,000 machines. What a change costs follows from that on any computer; seconds do not.
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHROMIUM } from './install-chromium.ts';
+import { CHROMIUM, LIMIT_MS } from './install-chromium.ts';
 import { type LargeFleet, MACHINES, serveLargeFleet } from './large-fleet.ts';
 
 /** Number of the phase before `ready`. */
@@ -43,9 +43,11 @@ beforeAll(async () => {
   fleet = await serveLargeFleet(new Map(JOINING_MACHINES.map((index) => [index, JOINING])));
   browser = await chromium.launch({
     executablePath: CHROMIUM,
+    timeout: LIMIT_MS,
     args: ['--no-sandbox', '--disable-gpu'],
   });
   const context = await browser.newContext({ viewport: { width: 1_400, height: 900 } });
+  context.setDefaultTimeout(LIMIT_MS);
   page = await context.newPage();
   await page.addInitScript({ content: COUNT });
   await page.goto(fleet.url);

@@ -59,7 +59,8 @@ function installPackages(names: readonly string[], say: (text: string) => void):
     ['update', '-qq'],
     ['install', '-y', '-qq', '--no-install-recommends', ...names],
   ]) {
-    const { status, text } = run('apt-get', args, quiet);
+    // A mirror may be busy for a moment.
+    const { status, text } = run('apt-get', ['-o', 'Acquire::Retries=5', ...args], quiet);
     if (status !== 0) throw new CannotRun(`apt-get ${args[0]} failed:\n${text}`);
   }
 }

@@ -118,7 +118,8 @@ export const POOL = 'workers';
 /** Lines of a replica's log that are shown when a test fails. */
 const LOG_TAIL_LINES = 40;
 const GRACE_MS = 10_000;
-const CLI_TIMEOUT_MS = 110_000;
+/** Only ends a command that hangs: the machine may be loaded. */
+const CLI_TIMEOUT_MS = 240_000;
 
 function readExitCode(error: ExecFileException | null): number {
   if (error === null) return 0;

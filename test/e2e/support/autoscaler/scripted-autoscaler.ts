@@ -106,8 +106,8 @@ export class ScriptedAutoscaler {
     return this.#provider.startUp();
   }
 
-  /** Runs loops until the check holds. An unreachable provider ends a loop, as in the real one. */
-  async runUntil(check: () => boolean | Promise<boolean>, limitMs = 100_000): Promise<void> {
+  /** Runs loops until the check holds. An unreachable provider ends a loop, as in the real one. The limit only ends a failed test. */
+  async runUntil(check: () => boolean | Promise<boolean>, limitMs = 240_000): Promise<void> {
     await waitUntil(
       'the expected state of the autoscaler',
       async () => {
