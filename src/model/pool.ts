@@ -47,7 +47,7 @@ export interface ReplacementInProgress {
   readonly added: readonly MachineId[];
 }
 
-/** Removals after which pods of a workload needed a new machine, one after the other. */
+/** Removals after which pods of a workload found no node, one after the other. */
 export interface FailedRemovals {
   readonly count: number;
   /** Until when machines with pods of the workload are kept. Wall clock. */

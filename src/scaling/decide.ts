@@ -50,7 +50,7 @@ export function decide(observed: ScalingInput): Decision {
     },
     memory: {
       ...nextMemory(input, down),
-      ...followRemovals(input, { up, steps: down.steps }),
+      ...followRemovals(input, { up, steps: down.steps, refusals: down.refusals }),
       trials: verdict.trials,
       streaks: verdict.streaks,
       ...(isSearched && { replacementAt: nextSearchAt(input) }),

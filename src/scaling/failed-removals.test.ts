@@ -28,8 +28,8 @@ function web(name: string, over: Parameters<typeof aPod>[0] = {}): Pod {
 }
 
 /** A pod of another workload that fills most of its node. */
-function filler(node: string): Pod {
-  const pod = aPod({ name: `filler-${node}`, on: node, cpu: '3500m', memory: '100Mi' });
+function filler(node: string, cpu = '3500m'): Pod {
+  const pod = aPod({ name: `filler-${node}`, on: node, cpu, memory: '100Mi' });
   return { ...pod, controller: { kind: 'ReplicaSet', name: 'filler', uid: 'filler' } };
 }
 
@@ -97,7 +97,7 @@ describe('a removal after which a pod needs a new machine', () => {
       subject: { kind: 'node', name: 'w-2' },
       code: 'NodePodsWaitedBefore',
       reason:
-        'node w-2 is kept for 60s: when a machine with pods like default/b was removed, pods had to wait for a new machine',
+        'node w-2 is kept for 60s: when a machine with pods like default/b was drained, pods found no other node',
       facts: { pod: 'default/b', removals: 1, remainingMs: MINUTE },
     });
     expect(plan.nextAt).toBe(NOW + UNNEEDED_MS);
@@ -132,6 +132,44 @@ describe('a removal after which a pod needs a new machine', () => {
     const twice = { ...first.memory, removals: [...removals, ...removals] };
     const { memory } = decide(cluster({ ...WAITING, memory: twice }));
     expect(memory.failedRemovals).toMatchObject({ web: { count: 1 } });
+  });
+});
+
+describe('a removal whose drain is undone', () => {
+  const fillers = [filler('w-2', '2900m'), filler('w-3', '3400m')];
+  const pods = [web('large', { on: 'w-1', cpu: '1' }), web('small', { on: 'w-1' })];
+  const options: Options = { machines: [1, 2, 3], pods: [...pods, ...fillers] };
+  const before = decide(cluster(options));
+  const undone = (found: readonly Pod[]) =>
+    decide(cluster({ ...options, pods: [...found, ...fillers], memory: before.memory }));
+  const codesOf = ({ plan }: ReturnType<typeof decide>) => plan.refusals.map(({ code }) => code);
+  const [large = web('')] = pods;
+  /** In the place of the large one, whose eviction a budget refused for a while. */
+  const misplaced = web('small-again', { on: 'w-2' });
+
+  it('has failed when an evicted pod took the place of one that is left', () => {
+    expect(before.plan.steps.map(({ kind }) => kind)).toEqual(['drain']);
+    const after = undone([large, misplaced]);
+    expect(codesOf(after)).toContain('NodePodsFitNowhere');
+    expect(after.memory.failedRemovals).toMatchObject({ web: { count: 1 } });
+    expect(after.memory.removals).toEqual([]);
+  });
+
+  it('has not failed when no pod was evicted', () => {
+    const after = undone([...pods, aPod({ name: 'other', on: 'w-2' })]);
+    expect(codesOf(after)).toContain('NodePodsFitNowhere');
+    expect(after.memory.failedRemovals).toEqual({});
+  });
+
+  it('has not failed when the pods that are left fit elsewhere', () => {
+    const after = undone([large, web('small-again', { on: 'w-3' })]);
+    expect(after.memory.failedRemovals).toEqual({});
+  });
+
+  it('has not failed when its workload has grown', () => {
+    const after = undone([large, misplaced, web('new', { on: 'w-3' })]);
+    expect(codesOf(after)).toContain('NodePodsFitNowhere');
+    expect(after.memory.failedRemovals).toEqual({});
   });
 });
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A removal has failed when pods that it moved need a new machine or find none: kube-scheduler has not placed them as predicted. The
-// next one may fail in the same way, and so on, without an end. So the machines with pods of these workloads are kept for some
-// time, which does not depend on a prediction.
+// A removal has failed when pods that it moved need a new machine or find none, or have taken the place of pods that it had still to
+// move: kube-scheduler has not placed them as predicted. The next one may fail in the same way, and so on, without an end. So the
+// machines with pods of these workloads are kept for some time, which does not depend on a prediction.
 
 import { formatAge } from '../model/format-text.ts';
 import { type Pod, podKey } from '../model/pod.ts';
@@ -11,7 +11,7 @@ import { isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
 import type { RecentRemoval, ScalingMemory } from './memory.ts';
-import type { DrainStep } from './plan.ts';
+import type { DrainStep, Refusal } from './plan.ts';
 import type { Candidate, Refused } from './removal-candidate.ts';
 import { podsOfMachine, type ScaleUp } from './scale-up.ts';
 
@@ -21,10 +21,17 @@ const OBSERVED_MS = 2 * 60_000;
 const MAX_FAILURES = 3;
 const MAX_WAIT_MS = 6 * 60 * 60_000;
 
+interface DecisionParts {
+  readonly up: ScaleUp;
+  readonly steps: readonly DrainStep[];
+  /** Of machines that are kept. */
+  readonly refusals: readonly Refusal[];
+}
+
 /** What the next decision must know of removals that were decided before, and of those of this decision. */
 export function followRemovals(
   input: ScalingInput,
-  { up, steps }: { readonly up: ScaleUp; readonly steps: readonly DrainStep[] },
+  { up, steps, refusals }: DecisionParts,
 ): Pick<ScalingMemory, 'removals' | 'failedRemovals'> {
   const { memory, now } = input;
   const waiting = new Set(waitingPods(up).map(workloadOf));
@@ -40,12 +47,13 @@ export function followRemovals(
   const failing = new Set<string>();
   const recent = (memory.removals ?? []).flatMap((removal) => {
     const workloads = Object.keys(removal.workloads);
-    if (!workloads.some((workload) => waiting.has(workload))) return stillObserved(removal, input);
+    const isWaiting = workloads.some((workload) => waiting.has(workload));
+    if (!isWaiting && !isUndone(removal, refusals, input)) return stillObserved(removal, input);
     // Pods of a workload that has grown need a new machine, or have taken the place of the one that waits.
     const pods = countPods(input, workloads);
     if (workloads.some((one) => (pods[one] ?? 0) > (removal.workloads[one] ?? 0)))
       return stillObserved(removal, input);
-    // Each of its pods may have taken the place of the one that waits.
+    // Each of its pods may have taken the place of the one that waits or is left.
     for (const workload of workloads) failing.add(workload);
     return [];
   });
@@ -67,7 +75,7 @@ export function failedRemovalRefusal(
   if (pod === undefined || failed === undefined) return undefined;
   return {
     code: 'NodePodsWaitedBefore',
-    reason: `node ${node.name} is kept for ${formatAge(failed.until - now)}: when a machine with pods like ${podKey(pod)} was removed, pods had to wait for a new machine`,
+    reason: `node ${node.name} is kept for ${formatAge(failed.until - now)}: when a machine with pods like ${podKey(pod)} was drained, pods found no other node`,
     facts: { pod: podKey(pod), removals: failed.count, remainingMs: failed.until - now },
     until: failed.until,
   };
@@ -77,6 +85,22 @@ function waitingPods({ machines, unplaced }: ScaleUp): readonly Pod[] {
   return [...machines.flatMap(podsOfMachine), ...unplaced.map(({ pod }) => pod)].filter(
     (pod) => !isPlaceholder(pod),
   );
+}
+
+/** Whether it was given up after evictions, and pods that are left on the machine now find no other node. */
+function isUndone(
+  removal: RecentRemoval,
+  refusals: readonly Refusal[],
+  { machines, snapshot }: ScalingInput,
+): boolean {
+  const node = machines.find((one) => one.id === removal.machine && isStaying(one))?.node?.name;
+  if (node === undefined) return false;
+  const isNeeded = refusals.some(
+    ({ code, subject }) => code === 'NodePodsFitNowhere' && subject.name === node,
+  );
+  if (!isNeeded) return false;
+  const left = new Set(snapshot.podsOn(node).map(({ uid }) => uid));
+  return removal.pods.some((uid) => !left.has(uid));
 }
 
 /** Until the machine is gone and all pods of the workloads run again. */
@@ -105,7 +129,14 @@ function newRemoval({ machine, node }: DrainStep, input: ScalingInput): readonly
   const moving = input.snapshot.podsOn(node).filter((pod) => !isLeftOnNode(pod));
   const workloads = moving.map(workloadOf).filter((one) => !pendingBefore.has(one));
   if (workloads.length === 0) return [];
-  return [{ machine, workloads: countPods(input, workloads), until: observedUntil(input) }];
+  return [
+    {
+      machine,
+      pods: moving.map(({ uid }) => uid),
+      workloads: countPods(input, workloads),
+      until: observedUntil(input),
+    },
+  ];
 }
 
 /** Pods get no new machine before they are old enough. */

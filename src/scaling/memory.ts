@@ -30,6 +30,8 @@ export interface ScalingMemory {
 /** A removal whose pods are not known to be running again. */
 export interface RecentRemoval {
   readonly machine: MachineId;
+  /** Uids of the pods to move. */
+  readonly pods: readonly string[];
   /** Of the pods to move, without those that had pending pods before: how many pods they had. */
   readonly workloads: Readonly<Record<string, number>>;
   /** Pods that become pending later do not count. */
