@@ -46,7 +46,7 @@ async function setUp() {
     };
     return { fleet, store, end };
   };
-  return { clock, bench, startDriver };
+  return { clock, bench, hypervisor, startDriver };
 }
 
 const phasesOf = async (store: Store) =>
@@ -76,6 +76,23 @@ it('a new driver sees what the driver before has written, although its watches a
   await clock.advance(3_000);
   expect(await phasesOf(b.store)).toEqual(['ready']);
   await b.end();
+});
+
+it('replicas that accept requests at the same instant create no more than the maximum together', async () => {
+  const { clock, hypervisor, startDriver } = await setUp();
+  const replicas = await Promise.all(['a', 'b', 'c'].map((holder, at) => startDriver(holder, at)));
+  await clock.advance(3_000);
+  await Promise.all(replicas.map(({ fleet }) => fleet.request('workers', 6, REASON)));
+  for (let second = 0; second < 90; second += 1) await clock.advance(1_000);
+  expect(existingResources(hypervisor).vms).toHaveLength(10);
+  for (const { fleet, store } of replicas) {
+    const phases = await phasesOf(store);
+    expect(phases.filter((phase) => phase === 'ready')).toHaveLength(10);
+    expect(phases.filter((phase) => phase === 'failed')).toHaveLength(8);
+    await fleet.view.refresh();
+    expect(fleet.view.index.membersOf('workers')).toHaveLength(10);
+  }
+  for (const { end } of replicas) await end();
 });
 
 describe('a driver that is killed', () => {

@@ -7,6 +7,7 @@ import { aMachine, aMachineId, anIntent } from '../../ports/fakes/sample-records
 import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 import {
   addressesInUse,
+  aFleet,
   aTestFleet,
   existingResources,
   machinesIn,
@@ -128,6 +129,70 @@ describe('applyIntents: what becomes of a machine', () => {
     await apply(testFleet, aDeletion({ machines: [id] }));
     await runPasses(testFleet, 20);
     expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+});
+
+describe('applyIntents: a machine that the settings do not allow', () => {
+  const workers = aPool({ limits: { ...aPool().limits, max: 1 } });
+  const OLDER = someSettings([workers]);
+  const NEWER = someSettings([aPool(), aPool({ name: 'added' })]);
+
+  /** Another replica accepts requests with newer settings. */
+  async function requestElsewhere(...pools: readonly string[]) {
+    const testFleet = aTestFleet(OLDER);
+    const other = aFleet({ ...testFleet, settings: NEWER, seed: 9 });
+    for (const pool of pools) await other.request(pool, 2, REASON);
+    const phasesOf = async () =>
+      (await machinesIn(testFleet.store)).map(({ pool, phase }) => `${pool} ${phase}`).toSorted();
+    return { ...testFleet, testFleet, other, phasesOf };
+  }
+
+  it('waits for newer settings that allow it', async () => {
+    const { testFleet, fleet, phasesOf } = await requestElsewhere('workers', 'added');
+    await runPasses(testFleet, 30);
+    expect(await phasesOf()).toEqual(['workers ready']);
+    fleet.replaceSettings(NEWER);
+    await runPasses(testFleet, 30);
+    expect(await phasesOf()).toEqual([
+      'added ready',
+      'added ready',
+      'workers ready',
+      'workers ready',
+    ]);
+  });
+
+  it('fails after a minute', async () => {
+    const { testFleet, phasesOf } = await requestElsewhere('workers', 'added');
+    await runPasses(testFleet, 62);
+    expect(await phasesOf()).toEqual([
+      'added failed',
+      'added failed',
+      'workers failed',
+      'workers ready',
+    ]);
+    const codes = (await machinesIn(testFleet.store)).flatMap(({ failure }) => failure?.code ?? []);
+    expect(new Set(codes)).toEqual(new Set(['CONFIG_INVALID', 'POOL_AT_MAXIMUM']));
+  });
+
+  it('fails at once when the request seems to be older or from the future', async () => {
+    for (const offsetMs of [-60_000, 60_000]) {
+      const testFleet = aTestFleet(OLDER);
+      const requestedAt = testFleet.clock.now() + offsetMs;
+      await apply(testFleet, anIntent({ pool: 'added', machines: [ID], requestedAt }));
+      expect(await phasesIn(testFleet.store)).toEqual(['failed']);
+    }
+  });
+
+  it('is gone when it is cancelled meanwhile, and is not created afterwards', async () => {
+    const { testFleet, other, fleet, phasesOf } = await requestElsewhere('workers', 'added');
+    await runPasses(testFleet, 30);
+    await other.cancel('workers', 1, REASON);
+    await other.cancel('added', 2, REASON);
+    await runPasses(testFleet, 2);
+    expect(await phasesOf()).toEqual(['added gone', 'added gone', 'workers gone', 'workers ready']);
+    fleet.replaceSettings(NEWER);
+    await runPasses(testFleet, 70);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
   });
 });
 

@@ -67,8 +67,11 @@ async function applyIntent(
   const { records } = context;
   let isComplete = true;
   for (const id of intent.machines) {
-    if (intent.kind === 'create') await createRecord(context, intent, id);
-    else if (!(await applyToMachine(context, queue, { intent, id }))) isComplete = false;
+    const isApplied =
+      intent.kind === 'create'
+        ? await createRecord(context, intent, id)
+        : await applyToMachine(context, queue, { intent, id });
+    isComplete &&= isApplied;
   }
   if (!isComplete) return;
   await records.putIntent({ ...intent, state: 'done' });
@@ -130,17 +133,41 @@ const VERBS: Readonly<Record<MachineIntent['kind'], string>> = {
   cancel: 'cancel',
 };
 
+/**
+ * How long a machine waits that the settings do not allow. A replica with newer settings may have accepted its request: a
+ * changed config reaches replicas one after the other, and this one in its next pass.
+ */
+const NEWER_SETTINGS_MS = 60_000;
+
+/** False when the request stays open. */
 async function createRecord(
   context: ReconcileContext,
   intent: CreateIntent,
   id: MachineId,
-): Promise<void> {
-  if (context.records.find(id) !== undefined) return;
-  const machine: Machine = {
+): Promise<boolean> {
+  const { records, now } = context;
+  if (records.find(id) !== undefined) return true;
+  const machine = newMachine(intent, id, now);
+  // With its cancellation it is gone at once.
+  if (records.isDeletionRequested(id)) {
+    await records.putMachine(machine);
+    return true;
+  }
+  const failure = intent.isSelftest === true ? undefined : limitFailure(context, intent);
+  const isAllowed = failure === undefined && isPoolKnown(context, intent);
+  if (!isAllowed && Math.abs(now - intent.requestedAt) < NEWER_SETTINGS_MS) return false;
+  await records.putMachine(
+    failure === undefined ? machine : { ...machine, phase: 'failed', failure },
+  );
+  return true;
+}
+
+function newMachine(intent: CreateIntent, id: MachineId, now: number): Machine {
+  return {
     id,
     pool: intent.pool,
     phase: 'requested',
-    phaseSince: context.now,
+    phaseSince: now,
     requestedAt: intent.requestedAt,
     intent: intent.id,
     size: intent.size,
@@ -149,10 +176,11 @@ async function createRecord(
     ...(intent.isSelftest === true && { isSelftest: true }),
     attempts: 0,
   };
-  const failure = intent.isSelftest === true ? undefined : limitFailure(context, intent);
-  await context.records.putMachine(
-    failure === undefined ? machine : { ...machine, phase: 'failed', failure },
-  );
+}
+
+/** A hand-made VM belongs to no pool. */
+function isPoolKnown(context: ReconcileContext, { pool, vm }: CreateIntent): boolean {
+  return vm !== undefined || context.pool(pool) !== undefined;
 }
 
 /** Two processes may have requested at the same time, each within the limits; only the driver sees both requests. */

@@ -109,6 +109,7 @@ describe('a requested machine', () => {
   it('fails if its pool is no longer in the config', async () => {
     const testFleet = aTestFleet();
     await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await testFleet.clock.advance(60_000);
     const fleet = aFleet({ ...testFleet, settings: someSettings([]), seed: 3 });
     await runPasses({ ...testFleet, fleet }, 2);
     expect(await machinesIn(testFleet.store)).toMatchObject([

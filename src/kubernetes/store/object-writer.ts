@@ -2,7 +2,13 @@
 // Writes records to their objects: one write per object at a time, each a compare-and-set on the resource version.
 import type { Lease } from '../../model/lease.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { Bug, Conflict, LostLeadership, PvescalerError } from '../../ports/errors.ts';
+import {
+  asPvescalerError,
+  Bug,
+  Conflict,
+  LostLeadership,
+  PvescalerError,
+} from '../../ports/errors.ts';
 import type { CollectionName, RecordKinds } from '../../ports/record-validators.ts';
 import type { Versioned, WriteOptions } from '../../ports/store.ts';
 import { API_VERSION, type ObjectKind, type RecordParts } from './kinds.ts';
@@ -15,6 +21,8 @@ import { isEqualJson } from './schema.ts';
 
 /** An object that other clients change all the time, for example by annotations, is given up. */
 const MAX_ATTEMPTS = 8;
+/** Writes of many objects may be due at the same time, and each one in progress has a connection. */
+const MAX_CONCURRENT_FLUSHES = 16;
 
 export interface RecordWrite<N extends CollectionName> extends WriteOptions {
   readonly collection: N;
@@ -90,11 +98,21 @@ export class ObjectWriter {
   }
 
   async #flushIf(isDue: (name: string) => boolean): Promise<void> {
-    const { copy, onError } = this.#options;
-    const names = copy.deferredNames.filter(isDue);
-    const flushed = names.map((name) => this.#inTurn(name, () => this.#flushObject(name)));
-    for (const outcome of await Promise.allSettled(flushed)) {
-      if (outcome.status === 'rejected') onError(outcome.reason);
+    const names = this.#options.copy.deferredNames.filter(isDue).values();
+    const flushes = Array.from({ length: MAX_CONCURRENT_FLUSHES }, () => this.#flushEach(names));
+    await Promise.all(flushes);
+  }
+
+  /** The iterator is shared. Ends when the API server does not answer: the rest would take as long, one after the other. */
+  async #flushEach(names: Iterable<string>): Promise<void> {
+    for (const name of names) {
+      try {
+        await this.#inTurn(name, () => this.#flushObject(name));
+      } catch (cause) {
+        const error = asPvescalerError(cause);
+        this.#options.onError(error);
+        if (isTransient(error)) return;
+      }
     }
   }
 
@@ -161,7 +179,7 @@ export class ObjectWriter {
     const fence = copy.deferredFence(name);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const object = copy.get(name);
-      if (object === undefined || !copy.deferredNames.includes(name)) return;
+      if (object === undefined || copy.deferredAt(name) === Infinity) return;
       // Waits until it is corrected.
       if (object.problem !== undefined) return;
       const { key } = object;
@@ -274,8 +292,11 @@ interface Target {
 }
 
 function isOutcomeUnknown(error: unknown): boolean {
-  const isTransient =
-    error instanceof PvescalerError &&
-    (error.class === 'Unreachable' || error.class === 'TimedOut');
-  return isTransient && mayHaveBeenSent(error);
+  return isTransient(error) && mayHaveBeenSent(error);
+}
+
+function isTransient(error: unknown): boolean {
+  return (
+    error instanceof PvescalerError && (error.class === 'Unreachable' || error.class === 'TimedOut')
+  );
 }
