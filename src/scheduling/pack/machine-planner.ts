@@ -103,15 +103,17 @@ export class MachinePlanner {
    */
   packingTasks(groups: readonly GroupPods[]): readonly PackingTask[] {
     const templatesOf = ({ group }: GroupPods): readonly MachineTemplate[] => {
-      const usable = this.#next
+      const allowed = this.#next
         .filter((next) => next.allows(group))
-        .map(({ template }) => template)
-        .filter(
-          ({ sizeOptions, daemonLoad }) =>
-            sizeOptions.cheapestFor(loadWith(group.pendingPod.demand, daemonLoad), 0) !== undefined,
-        );
+        .map(({ template }) => template);
+      const usable = allowed.filter(
+        ({ sizeOptions, daemonLoad }) =>
+          sizeOptions.cheapestFor(loadWith(group.pendingPod.demand, daemonLoad), 0) !== undefined,
+      );
+      if (usable.length === 0) return [];
       const priority = Math.max(...usable.map(({ pool }) => pool.priority ?? 0));
-      return usable.filter(({ pool }) => (pool.priority ?? 0) === priority);
+      // Also those that are too small for this group, so that it may share machines with smaller pods.
+      return allowed.filter(({ pool }) => (pool.priority ?? 0) === priority);
     };
     const tasks = new Map<string, { templates: readonly MachineTemplate[]; groups: GroupPods[] }>();
     for (const one of groups) {
