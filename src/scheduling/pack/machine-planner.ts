@@ -158,6 +158,31 @@ export class MachinePlanner {
     return opening && this.#open(opening, first);
   }
 
+  /** Gives a machine for which fewer pods were accepted than planned the cheapest size that holds these. */
+  shrink(bin: Bin): void {
+    const { machine, nodeInfo } = bin;
+    if (machine === undefined) return;
+    const { template, option } = machine;
+    const isSmaller = (other: SizeOption): boolean => {
+      const { cpuMilli, memoryBytes, diskBytes } = sizeGrowth(
+        option.size.capacity,
+        other.size.capacity,
+      );
+      return cpuMilli <= 0 && memoryBytes <= 0 && diskBytes <= 0;
+    };
+    const load = addLoads(nodeInfo.used, machine.reserved);
+    const smaller = template.sizeOptions.cheapestFor(load, 0, isSmaller);
+    if (smaller === undefined || smaller.cost >= option.cost) return;
+    if (this.#mayGiveBack)
+      template.consume(sizeGrowth(option.size.capacity, smaller.size.capacity));
+    machine.option = smaller;
+    const at = this.#growing.indexOf(bin);
+    if (at >= 0) this.#growing.splice(at, 1);
+    this.#growing.push(bin);
+    this.#reorder(bin, this.#growing.length - 1);
+    this.#placer.refresh(bin);
+  }
+
   /**
    * Only enlarges machines, for when none may be opened. As a last resort uses the space reserved for daemon
    * pods.

@@ -214,6 +214,10 @@ function resultOf({ machines }: Packing, sizes: readonly SizeOffer[]): Result {
   };
 }
 
+function withHostPort(pod: Pod): Pod {
+  return { ...pod, hostPorts: [{ ip: '', protocol: 'TCP', port: 80 }] };
+}
+
 const EMPTY = Snapshot.of({ nodes: [] });
 const WORKLOADS_PER_KIND = 25;
 
@@ -250,6 +254,14 @@ describe('pack is never worse than the best first-fit-decreasing', () => {
       shape: () => ({ cpuMilli: random.int(500, 14_000), mib: random.int(500, 56_000) }),
     });
     expect(findWorsePackings(workloads(kind, WORKLOADS_PER_KIND))).toEqual([]);
+  });
+
+  test.each(Object.entries(KINDS))('for %s, with a host port of one pod', (_, kind) => {
+    const works = workloads(kind, 5).map(({ sizes, pods: [first, ...others] }) => ({
+      sizes,
+      pods: first === undefined ? [] : [withHostPort(first), ...others],
+    }));
+    expect(findWorsePackings(works)).toEqual([]);
   });
 
   test('by more than 2 % with even more sizes', () => {
