@@ -148,6 +148,11 @@ export class MachinePlanner {
     return undefined;
   }
 
+  /** How many templates pods of all these groups may use. */
+  countChoices(groups: readonly PodGroup[]): number {
+    return this.#next.filter((next) => groups.every((group) => next.allows(group))).length;
+  }
+
   /** Opens the best machine for this load, for pods of the groups. */
   openFor(groups: readonly PodGroup[], load: Load): Bin | undefined {
     const [first] = groups;

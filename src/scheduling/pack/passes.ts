@@ -120,7 +120,14 @@ function openMachines(
   );
   const groupsOf = (parts: (typeof planned)[number]): readonly PodGroup[] =>
     parts.map(({ progress }) => progress.group);
-  for (const parts of planned) {
+  // Pods that may use several pools leave the limits of one to pods that may use only that one.
+  const sorted = machines.haveLimits
+    ? planned
+        .map((parts) => ({ parts, choices: machines.countChoices(groupsOf(parts)) }))
+        .toSorted((a, b) => a.choices - b.choices)
+        .map(({ parts }) => parts)
+    : planned;
+  for (const parts of sorted) {
     const load: number[] = [];
     for (const { progress, count } of parts) addPods(load, progress.group, count);
     const bin = machines.openFor(groupsOf(parts), load);
