@@ -150,6 +150,27 @@ describe('limits in pack', () => {
   });
 });
 
+test('a limit that pods of lower priority could use better is left to those of higher priority', () => {
+  const low = ['low-1', 'low-2'].map((name) => aPod({ name, cpu: '7', memory: '8Gi' }));
+  const high = aPod({ name: 'high', cpu: '3', memory: '13Gi', priority: 100 });
+  const packing = packed(
+    [...low, high],
+    [aPool({ sizes: [aSize('4x16'), aSize('8x8')], limits: { memoryBytes: 16 * GIB } })],
+  );
+  expect(packing.unplaced.map(({ pod }) => pod.name)).toEqual(['low-1', 'low-2']);
+});
+
+test('a limit of machines is left to pods that can use only this pool', () => {
+  const pools = ['a', 'b'].map((name) =>
+    aPool({ name, labels: { pool: name }, limits: { machines: 1 } }),
+  );
+  const only = (pool: string) => ({ nodeSelector: { pool } });
+  for (const pool of ['a', 'b']) {
+    const pods = [aPod({ name: 'any', cpu: '3' }), aPod({ name: 'p', cpu: '3', spec: only(pool) })];
+    expect(packed(pods, pools).unplaced).toEqual([]);
+  }
+});
+
 describe('limits of a domain', () => {
   const pods = Array.from({ length: 4 }, (_, i) => aPod({ name: `p${i}`, cpu: '3' }));
   const machines = (pool: Partial<PoolOffer>) => pack(EMPTY, pods, { pools: [aPool(pool)] });

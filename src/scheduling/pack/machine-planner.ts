@@ -103,15 +103,17 @@ export class MachinePlanner {
    */
   packingTasks(groups: readonly GroupPods[]): readonly PackingTask[] {
     const templatesOf = ({ group }: GroupPods): readonly MachineTemplate[] => {
-      const usable = this.#next
+      const allowed = this.#next
         .filter((next) => next.allows(group))
-        .map(({ template }) => template)
-        .filter(
-          ({ sizeOptions, daemonLoad }) =>
-            sizeOptions.cheapestFor(loadWith(group.pendingPod.demand, daemonLoad), 0) !== undefined,
-        );
+        .map(({ template }) => template);
+      const usable = allowed.filter(
+        ({ sizeOptions, daemonLoad }) =>
+          sizeOptions.cheapestFor(loadWith(group.pendingPod.demand, daemonLoad), 0) !== undefined,
+      );
+      if (usable.length === 0) return [];
       const priority = Math.max(...usable.map(({ pool }) => pool.priority ?? 0));
-      return usable.filter(({ pool }) => (pool.priority ?? 0) === priority);
+      // Also those that are too small for this group, so that it may share machines with smaller pods.
+      return allowed.filter(({ pool }) => (pool.priority ?? 0) === priority);
     };
     const tasks = new Map<string, { templates: readonly MachineTemplate[]; groups: GroupPods[] }>();
     for (const one of groups) {
@@ -146,6 +148,11 @@ export class MachinePlanner {
     return undefined;
   }
 
+  /** How many templates pods of all these groups may use. */
+  countChoices(groups: readonly PodGroup[]): number {
+    return this.#next.filter((next) => groups.every((group) => next.allows(group))).length;
+  }
+
   /** Opens the best machine for this load, for pods of the groups. */
   openFor(groups: readonly PodGroup[], load: Load): Bin | undefined {
     const [first] = groups;
@@ -154,6 +161,31 @@ export class MachinePlanner {
       groups.every((group) => next.allows(group)) ? next.cheapestForLoad(load) : undefined,
     );
     return opening && this.#open(opening, first);
+  }
+
+  /** Gives a machine for which fewer pods were accepted than planned the cheapest size that holds these. */
+  shrink(bin: Bin): void {
+    const { machine, nodeInfo } = bin;
+    if (machine === undefined) return;
+    const { template, option } = machine;
+    const isSmaller = (other: SizeOption): boolean => {
+      const { cpuMilli, memoryBytes, diskBytes } = sizeGrowth(
+        option.size.capacity,
+        other.size.capacity,
+      );
+      return cpuMilli <= 0 && memoryBytes <= 0 && diskBytes <= 0;
+    };
+    const load = addLoads(nodeInfo.used, machine.reserved);
+    const smaller = template.sizeOptions.cheapestFor(load, 0, isSmaller);
+    if (smaller === undefined || smaller.cost >= option.cost) return;
+    if (this.#mayGiveBack)
+      template.consume(sizeGrowth(option.size.capacity, smaller.size.capacity));
+    machine.option = smaller;
+    const at = this.#growing.indexOf(bin);
+    if (at >= 0) this.#growing.splice(at, 1);
+    this.#growing.push(bin);
+    this.#reorder(bin, this.#growing.length - 1);
+    this.#placer.refresh(bin);
   }
 
   /**

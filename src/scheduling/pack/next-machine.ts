@@ -48,7 +48,7 @@ export class NextMachine {
   }
 
   prepare(): void {
-    if (this.#withinLimits(NO_LOAD) === undefined) return;
+    if (this.#prepared !== undefined || this.#withinLimits(NO_LOAD) === undefined) return;
     const { template } = this;
     const { draft } = this.#placer;
     const name = this.#placer.freeName(template.pool.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares packings of 275 seeded workloads with first-fit-decreasing: sorted by CPU, by memory and by dominant
+// Compares packings of seeded workloads with first-fit-decreasing: sorted by CPU, by memory and by dominant
 // share, with every size. A plan may be better than all of them, never worse than the best.
 
 import { describe, expect, test } from 'vitest';
@@ -12,8 +12,8 @@ import {
   type SizeOffer,
   Snapshot,
 } from '../index.ts';
-import { aPod } from '../testing/builders.ts';
-import { aPool, aSize, resourcesOf } from '../testing/offers.ts';
+import { aPod, ZONE } from '../testing/builders.ts';
+import { aPool, aSize, resourcesOf, zones } from '../testing/offers.ts';
 
 /** A linear congruential generator: the workloads are the same in every run. */
 class Random {
@@ -214,23 +214,54 @@ function resultOf({ machines }: Packing, sizes: readonly SizeOffer[]): Result {
   };
 }
 
+function withHostPort(pod: Pod): Pod {
+  return { ...pod, hostPorts: [{ ip: '', protocol: 'TCP', port: 80 }] };
+}
+
 const EMPTY = Snapshot.of({ nodes: [] });
 const WORKLOADS_PER_KIND = 25;
 
+function findWorsePackings(works: readonly Workload[]) {
+  return works.flatMap((work, seed) => {
+    const pools: readonly PoolOffer[] = [aPool({ sizes: work.sizes })];
+    const packing = pack(EMPTY, work.pods, { pools });
+    expect(packing.unplaced).toEqual([]);
+    const ours = resultOf(packing, work.sizes);
+    return allFirstFits(work)
+      .filter((other) => isBetter(other, ours, work))
+      .map((other) => ({ seed, ours, other }));
+  });
+}
+
+function workloads(kind: Kind, count: number): readonly Workload[] {
+  return Array.from({ length: count }, (_, seed) => workload(kind, seed));
+}
+
 describe('pack is never worse than the best first-fit-decreasing', () => {
   test.each(Object.entries(KINDS))('for %s', (_, kind) => {
-    const seeds = Array.from({ length: WORKLOADS_PER_KIND }, (__, seed) => seed);
-    const worse = seeds.flatMap((seed) => {
-      const work = workload(kind, seed);
-      const pools: readonly PoolOffer[] = [aPool({ sizes: work.sizes })];
-      const packing = pack(EMPTY, work.pods, { pools });
-      expect(packing.unplaced).toEqual([]);
-      const ours = resultOf(packing, work.sizes);
-      return allFirstFits(work)
-        .filter((other) => isBetter(other, ours, work))
-        .map((other) => ({ seed, ours, other }));
+    expect(findWorsePackings(workloads(kind, WORKLOADS_PER_KIND))).toEqual([]);
+  });
+
+  test('for pods that are larger than some sizes, which have different labels', () => {
+    const sizes = [
+      priced('2x8', 3),
+      priced('8x32', 9),
+      priced('16x64', 16),
+      priced('32x128', 30),
+    ].map((size) => ({ ...size, labels: { size: size.name } }));
+    const kind: Kind = (random) => ({
+      sizes,
+      shape: () => ({ cpuMilli: random.int(500, 14_000), mib: random.int(500, 56_000) }),
     });
-    expect(worse).toEqual([]);
+    expect(findWorsePackings(workloads(kind, WORKLOADS_PER_KIND))).toEqual([]);
+  });
+
+  test.each(Object.entries(KINDS))('for %s, with a host port of one pod', (_, kind) => {
+    const works = workloads(kind, 5).map(({ sizes, pods: [first, ...others] }) => ({
+      sizes,
+      pods: first === undefined ? [] : [withHostPort(first), ...others],
+    }));
+    expect(findWorsePackings(works)).toEqual([]);
   });
 
   test('by more than 2 % with even more sizes', () => {
@@ -312,6 +343,7 @@ function cpuOf({ capacity }: Pick<SizeOffer, 'capacity'>): number {
 }
 
 interface PooledSize {
+  /** Or the zone. */
   readonly pool: string;
   readonly size: SizeOffer;
 }
@@ -326,7 +358,8 @@ function firstFitInPools(
   const sorted = pods.toSorted((a, b) => key(b, preferred.size) - key(a, preferred.size));
   for (const { requests, nodeSelector } of sorted) {
     const { cpuMilli, memoryBytes } = requests;
-    const isAllowed = (pool: string): boolean => (nodeSelector['pool'] ?? pool) === pool;
+    const isAllowed = (pool: string): boolean =>
+      Object.values(nodeSelector).every((value) => value === pool);
     const holds = ({ pool, size: { allocatable } }: PooledSize): boolean =>
       isAllowed(pool) && cpuMilli <= allocatable.cpuMilli && memoryBytes <= allocatable.memoryBytes;
     let bin = bins.find(
@@ -361,6 +394,35 @@ test('pack needs no more machines than first-fit-decreasing for pods of several 
     return sizes
       .flatMap((preferred) =>
         SORT_KEYS.flatMap((key) => firstFitInPools(pods, ascending, { preferred, key }) ?? []),
+      )
+      .filter(({ machines, cost }) => machines < ours.machines && cost <= ours.cost)
+      .map((other) => ({ seed, ours, other }));
+  });
+  expect(worse).toEqual([]);
+});
+
+test('pack needs no more machines than first-fit-decreasing for pods of several zones', () => {
+  const worse = Array.from({ length: 60 }, (_, seed) => seed).flatMap((seed) => {
+    const random = new Random(seed + 2_000);
+    const names = ['a', 'b', 'c'].slice(0, random.int(2, 3));
+    const sizes = [random.pick(['4x16', '6x24']), random.pick(['8x32', '16x64'])].map((one) =>
+      aSize(one),
+    );
+    const shapes = Array.from({ length: random.int(2, 7) }, () => ({
+      requests: { cpu: `${random.int(300, 6_000)}m`, memory: `${random.int(500, 24_000)}Mi` },
+      nodeSelector: random.pick([{}, ...names.map((zone) => ({ [ZONE]: zone }))]),
+    }));
+    const pods = Array.from({ length: random.int(10, 100) }, (_, i) => {
+      const { requests, nodeSelector } = random.pick(shapes);
+      const containers = [{ resources: { requests } }];
+      return aPod({ name: `p-${i}`, spec: { nodeSelector, containers } });
+    });
+    const pools = [aPool({ sizes, domains: zones(...names) })];
+    const ours = resultOf(pack(EMPTY, pods, { pools }), sizes);
+    const all = sizes.flatMap((size) => names.map((pool) => ({ pool, size })));
+    return all
+      .flatMap((preferred) =>
+        SORT_KEYS.flatMap((key) => firstFitInPools(pods, all, { preferred, key }) ?? []),
       )
       .filter(({ machines, cost }) => machines < ours.machines && cost <= ours.cost)
       .map((other) => ({ seed, ours, other }));

@@ -48,7 +48,7 @@ export function pack(snapshot: Snapshot, pending: readonly Pod[], options: PackO
   // A filter or a limit may have kept pods off their machine.
   const isBetter =
     second !== undefined &&
-    second.packing.unplaced.length <= first.packing.unplaced.length &&
+    compareUnplaced(second.packing, first.packing) <= 0 &&
     better([second], first) !== undefined;
   const { packing } = isBetter ? second : first;
   return packWithinLimits(request, { ...first, packing });
@@ -56,29 +56,52 @@ export function pack(snapshot: Snapshot, pending: readonly Pod[], options: PackO
 
 /**
  * Pods may be left because machines of another kind have used up a limit. Tries the plan with the fewest machines, and
- * sizes that need the least of what is limited; takes what leaves the fewest pods.
+ * sizes that need the least of what is limited; takes what leaves the fewest pods, of the highest priority first.
  */
 function packWithinLimits(request: PackRequest, { packing, plans }: PackAttempt): Packing {
   const hits = new Set(
     packing.unplaced.flatMap(({ refusals }) => refusals.map(({ limit }) => limit?.limit)),
   );
   let best = packing;
-  const tryRequest = (one: PackRequest): PackAttempt => {
+  const tryRequest = (one: PackRequest): readonly PackingPlan[] => {
+    if (best.unplaced.length === 0) return [];
     const found = attempt(one);
-    if (found.packing.unplaced.length < best.unplaced.length) best = found.packing;
-    return found;
+    if (compareUnplaced(found.packing, best) < 0) best = found.packing;
+    return found.plans;
   };
   if (packing.machines.length === 0) return best;
-  const [fewest] = plans.toSorted(compareByMachines);
-  if (hits.has('machines') && fewest !== undefined && fewest.machines <= packing.machines.length)
-    tryRequest({ ...request, plan: fewest });
-  for (const limited of LIMITED_RESOURCES) {
-    if (!hits.has(limited.limit)) continue;
-    const { weights } = limited;
-    const [least] = tryRequest({ ...request, weights }).plans.toSorted(compareByCost);
-    if (least !== undefined) tryRequest({ ...request, weights, plan: least });
+  const most = Math.floor(MAX_PLANNED_PODS / request.pending.length);
+  const some = (sorted: readonly PackingPlan[]): readonly PackingPlan[] =>
+    sorted.slice(0, Math.max(1, Math.min(MAX_PLANS, most)));
+  if (hits.has('machines')) {
+    for (const plan of some(plans.toSorted(compareByMachines))) tryRequest({ ...request, plan });
+  }
+  for (const { limit, weights } of LIMITED_RESOURCES) {
+    if (!hits.has(limit)) continue;
+    const found = tryRequest({ ...request, weights });
+    for (const plan of some(found.toSorted(compareByCost)))
+      tryRequest({ ...request, weights, plan });
   }
   return best;
+}
+
+/** How many plans are tried for each limit that leaves pods without a machine, and for how many pods in all. */
+const MAX_PLANS = 5;
+const MAX_PLANNED_PODS = 5_000;
+
+/** Negative if the first one leaves fewer pods of the highest priority in which they differ. */
+function compareUnplaced(one: Packing, other: Packing): number {
+  const differences = new Map<number, number>();
+  const count = ({ unplaced }: Packing, by: 1 | -1): void => {
+    for (const { pod } of unplaced)
+      differences.set(pod.priority, (differences.get(pod.priority) ?? 0) + by);
+  };
+  count(one, 1);
+  count(other, -1);
+  const [highest] = [...differences]
+    .filter(([, difference]) => difference !== 0)
+    .toSorted(([a], [b]) => b - a);
+  return highest?.[1] ?? 0;
 }
 
 /** Weights with which the cost of a machine is what it takes of a limit. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods share a machine, computed from their requests alone, for pods without constraints on other pods.
+// Which pods share a machine, computed from their requests and node rules alone, as if they had no other constraints.
 // Several heuristics for vector bin packing are tried, among them first-fit-decreasing with every size: without
 // filters to run, each takes little time. The best result is then carried out pod by pod with all filters.
 

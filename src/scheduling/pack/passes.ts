@@ -44,8 +44,8 @@ export interface MachineContext {
 export interface FilledMachines {
   readonly machines: MachinePlanner;
   /**
-   * Which pods could share a machine if only requests mattered. Empty if other constraints decide, or if such a plan was
-   * carried out.
+   * Which pods could share a machine if only requests and node rules mattered. Empty if such a plan was carried out,
+   * or would not help.
    */
   readonly plans: readonly PackingPlan[];
 }
@@ -96,7 +96,8 @@ function packingPlansFor(
   machines: MachinePlanner,
   weights: Weights,
 ): readonly PackingPlan[] {
-  if (!work.every(({ group }) => isPlain(group))) return [];
+  // With many sizes machines hardly have space left, so that a plan which ignores constraints would not help.
+  if (machines.haveManySizes && !work.every(({ group }) => isPlain(group))) return [];
   const groups = work.map((progress, number) => ({
     number,
     group: progress.group,
@@ -111,25 +112,35 @@ function openMachines(
   { machines, placer }: { readonly machines: MachinePlanner; readonly placer: Placer },
 ): void {
   machines.prepare();
-  for (const pods of machinePods()) {
-    const parts = [...pods].flatMap(([number, count]) => {
+  const planned = machinePods().map((pods) =>
+    [...pods].flatMap(([number, count]) => {
       const progress = work[number];
       return progress === undefined ? [] : [{ progress, count }];
-    });
+    }),
+  );
+  const groupsOf = (parts: (typeof planned)[number]): readonly PodGroup[] =>
+    parts.map(({ progress }) => progress.group);
+  // Pods that may use several pools leave the limits of one to pods that may use only that one.
+  const sorted = machines.haveLimits
+    ? planned
+        .map((parts) => ({ parts, choices: machines.countChoices(groupsOf(parts)) }))
+        .toSorted((a, b) => a.choices - b.choices)
+        .map(({ parts }) => parts)
+    : planned;
+  for (const parts of sorted) {
     const load: number[] = [];
     for (const { progress, count } of parts) addPods(load, progress.group, count);
-    const bin = machines.openFor(
-      parts.map(({ progress }) => progress.group),
-      load,
-    );
-    for (const { progress, count } of bin === undefined ? [] : parts)
+    const bin = machines.openFor(groupsOf(parts), load);
+    if (bin === undefined) continue;
+    for (const { progress, count } of parts)
       for (let i = 0; i < count; i += 1) placeIn(bin, progress, placer);
+    machines.shrink(bin);
   }
 }
 
-function placeIn(bin: Bin | undefined, progress: GroupProgress, placer: Placer): void {
+function placeIn(bin: Bin, progress: GroupProgress, placer: Placer): void {
   const { group } = progress;
-  if (bin === undefined || !placer.hasCapacity(group, bin) || !placer.accepts(group, bin)) return;
+  if (!placer.hasCapacity(group, bin) || !placer.accepts(group, bin)) return;
   placer.place(group, progress.placed, bin);
   progress.placed += 1;
 }
