@@ -111,6 +111,29 @@ describe('the dashboard', () => {
     await pause.waitFor();
   });
 
+  it('shows what became of an action where the page is scrolled to', async () => {
+    const page = await openPage();
+    await page.setViewportSize({ width: 600, height: 300 });
+    await page.getByLabel('Token for actions').fill('wrong');
+    const pause = page.getByRole('button', { name: 'Pause for an hour: pool large' });
+    await pause.evaluate((button) => button.scrollIntoView({ block: 'end' }));
+    await pause.press('Enter');
+    await page.getByText('the token is wrong').waitFor();
+    expect(await page.evaluate('scrollY')).toBeGreaterThan(0);
+    const box = await page.locator('#result').boundingBox();
+    expect(box?.y).toBeGreaterThanOrEqual(0);
+    expect(box?.y).toBeLessThan(300);
+  });
+
+  it('shows machines in a color of their own when the system forces colors', async () => {
+    const page = await openPage();
+    await page.emulateMedia({ forcedColors: 'active' });
+    const colors = await page.evaluate<readonly string[]>(
+      "[...document.querySelectorAll('#phase-legend .swatch')].map((one) => getComputedStyle(one).background)",
+    );
+    expect(new Set(colors).size).toBe(colors.length);
+  });
+
   it.each([
     ['light', 1_400],
     ['dark', 1_400],
