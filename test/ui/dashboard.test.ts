@@ -85,6 +85,14 @@ describe('the dashboard', () => {
     expect(await page.locator('#plots figure').count()).toBe(5);
   });
 
+  it('leaves space on a host for guests that do not run, as placement does', async () => {
+    const page = await openPage();
+    const host = page.locator('#hosts .host', { hasText: 'lab/pve3' });
+    await host.locator('[title="VM 102 win11 (not running): 8 GiB"]').waitFor();
+    // A container of 2 GiB runs beside it.
+    expect(await host.innerText()).toContain('10 GiB others');
+  });
+
   it('filters machines, and links them to Proxmox', async () => {
     const page = await openPage();
     await page.locator('#machines .is-ready').first().waitFor();
