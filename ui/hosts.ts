@@ -62,8 +62,11 @@ function createHost(host: DashboardHost): Row<DashboardHost> {
   };
 }
 
-function guestName({ name, vmId, kind }: DashboardGuest): string {
-  return `${kind === 'container' ? 'container' : 'VM'} ${vmId}${name === undefined ? '' : ` ${name}`}`;
+function guestName({ name, vmId, kind, isRunning }: DashboardGuest): string {
+  const words = [kind === 'container' ? 'container' : 'VM', vmId, name];
+  return [...words, isRunning ? undefined : '(not running)']
+    .filter((word) => word !== undefined)
+    .join(' ');
 }
 
 function memoryBar(host: DashboardHost): Bar {
@@ -99,15 +102,15 @@ interface BarInput {
   readonly format: (amount: number) => string;
 }
 
+/** Guests that do not run count too: placement leaves space for them. */
 function bar({ host, total, reserved, longest, of, format }: BarInput): Bar {
-  const running = host.guests.filter((guest) => guest.isRunning || guest.kind === 'machine');
   const sum = (isOurs: boolean) =>
-    running
+    host.guests
       .filter(({ kind }) => (kind === 'machine') === isOurs)
       .reduce((amount, guest) => amount + of(guest), 0);
   const [ours, others] = [sum(true), sum(false)];
   const free = Math.max(0, total - reserved - ours - others);
-  const guests = running
+  const guests = host.guests
     .toSorted((a, b) => Number(b.kind === 'machine') - Number(a.kind === 'machine'))
     .map((guest) => ({
       key: `${guest.vmId}`,

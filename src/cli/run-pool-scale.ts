@@ -2,7 +2,12 @@
 import type { PoolConfig } from '../config/index.ts';
 import type { FleetStatus } from '../fleet/index.ts';
 import { formatCount } from '../model/format-text.ts';
-import { isPhaseSettled, type Machine, type MachineSize } from '../model/machine.ts';
+import {
+  countsTowardsTarget,
+  isPhaseSettled,
+  type Machine,
+  type MachineSize,
+} from '../model/machine.ts';
 import { ERROR_CODES, isErrorCode } from '../ports/error-codes.ts';
 import {
   deserializeError,
@@ -60,9 +65,13 @@ export async function scalePool(
     drain: parseDrainOptions(options),
     ...(machineSize !== undefined && { size: machineSize, nodeGroup }),
   };
-  const part = { name, nodeGroup };
+  const part = { name, nodeGroup, size: machineSize };
   const requested = new Set<string>();
   const intents = new Set<string>();
+  const known = new Set<string>();
+  const countOthers = (status: FleetStatus) =>
+    status.machines.filter((machine) => isRequestedByOther(machine, { part, known, requested }))
+      .length;
   const scale = async () => {
     const { intent, machines } = await open.fleet.scaleTo(name, size, requestReason);
     if (intent !== undefined) intents.add(intent);
@@ -73,14 +82,16 @@ export async function scalePool(
     timeoutMs: parseTimeoutMs(options),
     isUnfinished: (machine) => machine.pool === name && !isPhaseSettled(machine),
     submit: async () => {
-      if (size > (countPart(await open.fleet.status(), part)?.target ?? 0))
-        requireAccess(open, name);
+      const status = await open.fleet.status();
+      for (const { id } of status.machines) known.add(id);
+      if (size > (countPart(status, part)?.target ?? 0)) requireAccess(open, name);
       await scale();
     },
     isDone: async () => {
       const status = await open.fleet.status();
       if (!isSettled(status, name)) return false;
-      if ((countPart(status, part)?.target ?? 0) <= size) return true;
+      // A pool is scaled once: machines that pods need since then stay.
+      if ((countPart(status, part)?.target ?? 0) - countOthers(status) <= size) return true;
       // A machine whose drain was undone is not drained again.
       if (undoneDrains(status, intents).length > 0) return true;
       // A VM was found during the operation: the pool is larger than recorded before.
@@ -88,7 +99,8 @@ export async function scalePool(
       return false;
     },
   });
-  await reportResult(host, open, { part, requested, output: options.output });
+  const others = countOthers(await open.fleet.status());
+  await reportResult(host, open, { part, requested, others, output: options.output });
   requireNoneUndone(undoneDrains(await open.fleet.status(), intents));
 }
 
@@ -108,6 +120,26 @@ function hasUndeletableSeed({ phase, seedVolume, attempts }: Machine): boolean {
 interface ScaledPart {
   readonly name: string;
   readonly nodeGroup: string | undefined;
+  /** Of the node group. */
+  readonly size: MachineSize | undefined;
+}
+
+/** Whether the autoscaler or another command has requested it since this command began. */
+function isRequestedByOther(
+  { id, pool, phase, size, intent, isSelftest }: Machine,
+  {
+    part,
+    known,
+    requested,
+  }: {
+    readonly part: ScaledPart;
+    readonly known: ReadonlySet<string>;
+    readonly requested: ReadonlySet<string>;
+  },
+): boolean {
+  const isMember = pool === part.name && isSelftest !== true && countsTowardsTarget(phase);
+  const isOfPart = part.nodeGroup === undefined || isSameSize(size, part.size);
+  return isMember && isOfPart && intent !== undefined && !known.has(id) && !requested.has(id);
 }
 
 /** All machines of a node group are alike: with several groups, the size selects one. */
@@ -115,12 +147,15 @@ function findNodeGroup(
   { nodeGroups }: PoolConfig,
   size: MachineSize | undefined,
 ): string | undefined {
-  return nodeGroups.find(
-    (group) =>
-      group.size.cpu === size?.cpu &&
-      group.size.memoryBytes === size.memoryBytes &&
-      group.size.diskBytes === size.diskBytes,
-  )?.id;
+  return nodeGroups.find((group) => isSameSize(group.size, size))?.id;
+}
+
+function isSameSize(one: MachineSize, other: MachineSize | undefined): boolean {
+  return (
+    one.cpu === other?.cpu &&
+    one.memoryBytes === other.memoryBytes &&
+    one.diskBytes === other.diskBytes
+  );
 }
 
 function countPart({ pools }: FleetStatus, { name, nodeGroup }: ScaledPart) {
@@ -131,18 +166,24 @@ function countPart({ pools }: FleetStatus, { name, nodeGroup }: ScaledPart) {
 interface ScaleResult extends OutputOptions {
   readonly part: ScaledPart;
   readonly requested: ReadonlySet<string>;
+  /** How many machines others have requested meanwhile. */
+  readonly others: number;
 }
 
 async function reportResult(
   host: CommandHost,
   open: OpenFleet,
-  { part, requested, output }: ScaleResult,
+  { part, requested, others, output }: ScaleResult,
 ): Promise<void> {
   const status = await open.fleet.status();
   const { machines } = status;
   const { name, nodeGroup } = part;
   const what = nodeGroup === undefined ? `pool ${name}` : `node group ${nodeGroup}`;
   const ready = countPart(status, part)?.ready ?? 0;
+  if (others > 0)
+    host.context.err(
+      `${what}: ${formatCount(others, 'machine')} ${others === 1 ? 'was' : 'were'} requested meanwhile; pvescaler state journal has the reason\n`,
+    );
   await printObjects(
     host,
     { output },

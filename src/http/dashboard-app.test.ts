@@ -201,6 +201,38 @@ describe('the description of the API', () => {
     expect(routes).toContain('POST /api/v1/pools/{name}/scale');
     expect(described.toSorted()).toEqual([...new Set(routes)].toSorted());
   });
+
+  it('describes every live event', async () => {
+    const clock = new VirtualClock();
+    let state = STATE;
+    const { request } = anApp({ clock, readState: () => Promise.resolve(state) });
+    const { paths, components } = (await (await request('/api/v1/openapi.json')).json()) as {
+      paths: Record<string, { get: { summary: string } }>;
+      components: { schemas: { StateChange: { properties: object } } };
+    };
+    const reader = (await request('/api/v1/events')).body!.getReader();
+    const decoder = new TextDecoder();
+    let received = '';
+    const readAll = (async () => {
+      for (let next = await reader.read(); !next.done; next = await reader.read())
+        received += decoder.decode(next.value);
+    })();
+    await clock.advance(1_000);
+    state = {
+      ...STATE,
+      at: 2_000,
+      problems: ['a problem'],
+      machines: [aMachine('m-1', 'booting')],
+    };
+    for (let second = 0; second < 20; second += 1) await clock.advance(1_000);
+    await reader.cancel();
+    await readAll;
+    const names = new Set([...received.matchAll(/^event: (\w+)$/gm)].map(([, name]) => name));
+    expect([...names]).toEqual(['state', 'change', 'alive']);
+    for (const name of names) expect(paths['/api/v1/events']?.get.summary).toContain(`\`${name}\``);
+    const change = JSON.parse(/^event: change\ndata: (.*)$/m.exec(received)?.[1] ?? '');
+    expect(Object.keys(components.schemas.StateChange.properties)).toEqual(Object.keys(change));
+  });
 });
 
 describe('live events', () => {

@@ -126,13 +126,15 @@ export const pauseRequest = z.object({
 export const actionResult = z.object({ message: z.string() });
 
 /** The data of an event `change`. */
-export interface StateChange {
-  /** Parts of the state that replace the earlier ones; null: it has none any more. */
-  readonly changed: Readonly<Record<string, unknown>>;
-  readonly machines: readonly DashboardMachine[];
-  readonly removedMachines: readonly string[];
-}
+export const stateChange = z.object({
+  changed: z
+    .record(z.string(), z.unknown())
+    .describe('parts of the state that replace the earlier ones; null: it has none any more'),
+  machines: z.array(machine).describe('that are new or have changed'),
+  removedMachines: z.array(z.string()),
+});
 
+export type StateChange = z.infer<typeof stateChange>;
 export type DashboardState = z.infer<typeof dashboardState>;
 export type DashboardHost = z.infer<typeof host>;
 export type DashboardGuest = z.infer<typeof guest>;

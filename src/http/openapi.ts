@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OpenAPI description of the JSON API, from the schemas that the server uses.
 import { type ZodType, z } from 'zod';
-import { actionResult, dashboardState, pauseRequest, scaleRequest } from './dashboard-contract.ts';
+import {
+  actionResult,
+  dashboardState,
+  pauseRequest,
+  scaleRequest,
+  stateChange,
+} from './dashboard-contract.ts';
 
 interface Action {
   readonly path: string;
@@ -31,8 +37,12 @@ const PROBLEM = z.object({
   hint: z.string().optional(),
 });
 
+function toSchema(schema: ZodType) {
+  return z.toJSONSchema(schema, { target: 'openapi-3.0' });
+}
+
 function content(schema: ZodType) {
-  return { 'application/json': { schema: z.toJSONSchema(schema, { target: 'openapi-3.0' }) } };
+  return { 'application/json': { schema: toSchema(schema) } };
 }
 
 const OTHER_SITE = {
@@ -55,6 +65,7 @@ export function describeApi(): object {
           responses: {
             200: { description: 'the state', content: content(dashboardState) },
             403: OTHER_SITE,
+            default: { description: 'the state cannot be read', content: content(PROBLEM) },
           },
         },
       },
@@ -70,16 +81,22 @@ export function describeApi(): object {
       '/api/v1/events': {
         get: {
           summary:
-            'Server-sent events: `state` with the whole state, then `change` with the parts and machines that changed.',
+            'Server-sent events: `state` with the whole state, then `change` with the parts and machines that changed, and `alive` every 15 seconds.',
           responses: {
-            200: { description: 'the events', content: { 'text/event-stream': {} } },
+            200: {
+              description: 'the events; the data of `change` has the schema StateChange',
+              content: { 'text/event-stream': { schema: { type: 'string' } } },
+            },
             403: OTHER_SITE,
           },
         },
       },
       ...Object.fromEntries(ACTIONS.map((action) => [action.path, { post: describe(action) }])),
     },
-    components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+    components: {
+      schemas: { StateChange: toSchema(stateChange) },
+      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+    },
   };
 }
 

@@ -87,6 +87,14 @@ describe('the dashboard', () => {
     expect(await page.locator('#plots figure').count()).toBe(5);
   });
 
+  it('leaves space on a host for guests that do not run, as placement does', async () => {
+    const page = await openPage();
+    const host = page.locator('#hosts .host', { hasText: 'lab/pve3' });
+    await host.locator('[title="VM 102 win11 (not running): 8 GiB"]').waitFor();
+    // A container of 2 GiB runs beside it.
+    expect(await host.innerText()).toContain('10 GiB others');
+  });
+
   it('filters machines, and links them to Proxmox', async () => {
     const page = await openPage();
     await page.locator('#machines .is-ready').first().waitFor();
@@ -111,6 +119,29 @@ describe('the dashboard', () => {
     await page.getByText('pool large is paused').waitFor();
     await page.getByRole('button', { name: 'Resume: pool large' }).click();
     await pause.waitFor();
+  });
+
+  it('shows what became of an action where the page is scrolled to', async () => {
+    const page = await openPage();
+    await page.setViewportSize({ width: 600, height: 300 });
+    await page.getByLabel('Token for actions').fill('wrong');
+    const pause = page.getByRole('button', { name: 'Pause for an hour: pool large' });
+    await pause.evaluate((button) => button.scrollIntoView({ block: 'end' }));
+    await pause.press('Enter');
+    await page.getByText('the token is wrong').waitFor();
+    expect(await page.evaluate('scrollY')).toBeGreaterThan(0);
+    const box = await page.locator('#result').boundingBox();
+    expect(box?.y).toBeGreaterThanOrEqual(0);
+    expect(box?.y).toBeLessThan(300);
+  });
+
+  it('shows machines in a color of their own when the system forces colors', async () => {
+    const page = await openPage();
+    await page.emulateMedia({ forcedColors: 'active' });
+    const colors = await page.evaluate<readonly string[]>(
+      "[...document.querySelectorAll('#phase-legend .swatch')].map((one) => getComputedStyle(one).background)",
+    );
+    expect(new Set(colors).size).toBe(colors.length);
   });
 
   it.each([
