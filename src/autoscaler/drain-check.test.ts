@@ -106,6 +106,15 @@ describe('the check of a drain', () => {
     expect(await check(pods)).toEqual(NO_PLACE);
   });
 
+  it.each([
+    [500, { ok: true }],
+    [1_500, NO_PLACE],
+  ])('counts a nominated pod of %i m once', async (cpuMilli, expected) => {
+    const nominated = { cpuMilli, nominatedNodeName: 'other', priority: 1 };
+    const pods = [aPod('moved', 'drained', { cpuMilli: 1_200 }), aPod('next', '', nominated)];
+    expect(await check(pods)).toEqual(expected);
+  });
+
   it('refuses it when a pod must not be evicted any more', async () => {
     const pod = aPod('moved', 'drained', { cpuMilli: 100, eviction: { doNotDisrupt: true } });
     expect(await check([pod])).toEqual({

@@ -94,7 +94,11 @@ function checkPlaces(
 function withPending({ snapshot, pending }: Observed, expendableBelow: number): Snapshot {
   if (pending.length === 0) return snapshot;
   const { existing } = pack(snapshot, pending, { pools: [], expendableBelow });
-  return withPods(snapshot, existing);
+  // The snapshot keeps space for nominated pods.
+  return withPods(
+    snapshot,
+    existing.filter(({ how }) => how === 'fits'),
+  );
 }
 
 function notChecked({ node }: DrainingNode, reason: string): Unreachable {

@@ -7,7 +7,7 @@ import { judgeNewMachines, type PoolPauseRequest } from './breaker.ts';
 import { cancelSteps, createSteps, minimumSteps, replaceSteps } from './create-steps.ts';
 import { type Cause, describeUnplaced, nameOf } from './describe.ts';
 import { isStaying } from './expected-nodes.ts';
-import { followRemovals } from './failed-removals.ts';
+import { failedRemovalEnds, followRemovals } from './failed-removals.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
@@ -238,6 +238,7 @@ function nextAt(input: ScalingInput, parts: DecisionParts): number | undefined {
   const times = [
     isBatchFull ? input.now + BATCH_INTERVAL_MS : undefined,
     down.nextAt,
+    ...failedRemovalEnds(input),
     ...[...states.values()].flatMap(({ exclusion, limits }) => [exclusion?.until, limits.until]),
     ...up.tooNew.map(({ createdAt }) => createdAt + input.settings.newPodDelayMs),
   ].filter((at) => at !== undefined);

@@ -77,8 +77,14 @@ export function failedRemovalRefusal(
     code: 'NodePodsWaitedBefore',
     reason: `node ${node.name} is kept for ${formatAge(failed.until - now)}: when a machine with pods like ${podKey(pod)} was drained, pods found no other node`,
     facts: { pod: podKey(pod), removals: failed.count, remainingMs: failed.until - now },
-    until: failed.until,
   };
+}
+
+/** When machines that are kept for that reason may be removed again. */
+export function failedRemovalEnds({ memory, now }: ScalingInput): readonly number[] {
+  return Object.values(memory.failedRemovals ?? {})
+    .map(({ until }) => until)
+    .filter((until) => until > now);
 }
 
 function waitingPods({ machines, unplaced }: ScaleUp): readonly Pod[] {

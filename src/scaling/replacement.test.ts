@@ -253,6 +253,35 @@ describe('machines that cannot be removed one by one', () => {
     expect(created(decide(withHeadroom('1Gi')))).toEqual(TWO_LARGE);
   });
 
+  it('are replaced beside a machine that is kept because its pods found no other node before', () => {
+    const nodes = [...IDS, 7].map((id) =>
+      aWorkerNode(`s-${id}`, { allocatable: { cpu: '2', memory: '1800Mi', pods: '110' } }),
+    );
+    const input = sixSmallNodes();
+    const kept = aPod({ name: 'kept', on: 's-7', cpu: '100m', memory: '1200Mi' });
+    const pods = IDS.flatMap((id) => input.snapshot.podsOn(`s-${id}`));
+    const controller = { kind: 'ReplicaSet', name: 'kept', uid: 'kept' };
+    const { plan } = decide(
+      sixSmallNodes({
+        nodes,
+        machines: [
+          ...input.machines,
+          aScalingMachine({ id: 7, pool: 'small', size: SMALL, on: 's-7' }),
+        ],
+        pods: [...pods, { ...kept, controller }],
+        memory: { ...input.memory, failedRemovals: { kept: { count: 3, until: NOW + HOUR } } },
+      }),
+    );
+    expect(plan.refusals).toContainEqual(
+      expect.objectContaining({
+        code: 'NodePodsWaitedBefore',
+        subject: { kind: 'node', name: 's-7' },
+      }),
+    );
+    expect(plan.steps).toMatchObject([{ replaces: IDS.map(aMachineId) }]);
+    expect(plan.nextAt).toBe(NOW + HOUR);
+  });
+
   it('are searched once in the unneeded time, not with every decision', () => {
     const pools = [aScalingPool({ name: 'small', size: { cpu: 2, memory: '2Gi', disk: '20Gi' } })];
     const { memory } = decide(sixSmallNodes({ pools }));

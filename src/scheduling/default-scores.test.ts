@@ -44,6 +44,29 @@ const EMPTIER_WITH_SIBLING: ClusterOptions = {
   ],
 };
 
+const SMALL = { cpu: '2', memory: '2Gi' };
+const LARGE = { cpu: '4', memory: '8Gi' };
+const X = { labels: { app: 'x' } };
+/** That nodes without the label count too decides between n-2 and n-4. */
+const WITHOUT_HOST_NAMES = {
+  nodes: [
+    { zone: 'a', hasHostname: false, size: SMALL },
+    { zone: 'a', hasHostname: true, size: SMALL },
+    { zone: 'a', hasHostname: false, size: SMALL },
+    { zone: 'a', hasHostname: true, size: SMALL },
+    { zone: 'b', hasHostname: true, size: LARGE },
+  ],
+  pods: [
+    { ...X, cpu: '50m', memory: '64Mi', on: 0 },
+    { ...X, cpu: '50m', memory: '700Mi', on: 0 },
+    { ...X, cpu: '500m', memory: '64Mi', on: 2 },
+    { ...X, cpu: '50m', memory: '64Mi', on: 4 },
+    { ...X, cpu: '50m', memory: '64Mi', on: 4 },
+    { ...X, cpu: '50m', memory: '64Mi', on: 0 },
+  ],
+  moved: { cpu: '1', memory: '700Mi' },
+};
+
 describe('the node that kube-scheduler prefers', () => {
   test('is one with a highest score of its default profile, in random clusters', () => {
     const amounts = {
@@ -52,7 +75,8 @@ describe('the node that kube-scheduler prefers', () => {
     };
     const nodeOptions = fc.record({
       zone: fc.constantFrom('a', 'b', 'c'),
-      size: fc.constantFrom({ cpu: '2', memory: '2Gi' }, { cpu: '4', memory: '8Gi' }),
+      hasHostname: fc.constantFrom(true, true, false),
+      size: fc.constantFrom(SMALL, LARGE),
     });
     const podOptions = fc.record({
       ...amounts,
@@ -67,7 +91,11 @@ describe('the node that kube-scheduler prefers', () => {
     fc.assert(
       fc.property(clusters, ({ nodes, pods, moved }) => {
         const named = nodes.map(
-          ({ zone, size }, index): NodeOptions => ({ name: `n-${index}`, zone, allocatable: size }),
+          ({ size, ...node }, index): NodeOptions => ({
+            ...node,
+            name: `n-${index}`,
+            allocatable: size,
+          }),
         );
         const cluster = aCluster({
           nodes: [{ name: 'from', zone: 'a' }, ...named],
@@ -97,7 +125,7 @@ describe('the node that kube-scheduler prefers', () => {
         if (feasible.length === 0) expect(moves).toEqual([]);
         else expect(preferred.map(({ name }) => name)).toContain(moves[0]?.to);
       }),
-      { numRuns: 300 },
+      { numRuns: 300, examples: [[WITHOUT_HOST_NAMES]] },
     );
   });
 

@@ -151,8 +151,12 @@ function countFor(
   return Math.round(sum);
 }
 
-/** A constraint that the pod does not state itself also counts the nodes without the label, as one domain. */
+/**
+ * A constraint that the pod does not state itself also counts the nodes without the label, as one domain. For host names the
+ * scheduler counts nodes.
+ */
 function sizeOf({ counter: { topology } }: SpreadScore, nodes: readonly NodeInfo[]): number {
+  if (topology.key === HOSTNAME) return nodes.length;
   return new Set(nodes.map(({ id }) => topology.domainOf(id))).size;
 }
 

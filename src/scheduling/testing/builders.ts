@@ -29,6 +29,8 @@ export function unwrap<T>(parsed: Parsed<T>): T {
 export interface NodeOptions {
   readonly name?: string;
   readonly zone?: string;
+  /** Whether it has the label with its name. Absent: true. */
+  readonly hasHostname?: boolean;
   readonly labels?: Labels;
   readonly taints?: readonly TaintSource[];
   readonly unschedulable?: boolean;
@@ -42,7 +44,7 @@ export function nodeSource(options: NodeOptions = {}): NodeSource {
     metadata: {
       name,
       labels: {
-        [HOSTNAME]: name,
+        ...(options.hasHostname !== false && { [HOSTNAME]: name }),
         ...(options.zone && { [ZONE]: options.zone }),
         ...options.labels,
       },

@@ -54,10 +54,9 @@ function spreadScores(pod: Pod, feasible: readonly Node[], cluster: Cluster): re
   const zones = new Set(feasible.map(zoneOf)).size;
   const raw = feasible.map((node) => {
     const inZone = countOn(cluster.nodes.filter((one) => zoneOf(one) === zoneOf(node)));
-    const onNode = node.labels[HOSTNAME] === undefined ? 0 : countOn([node]);
-    return Math.round(
-      onNode * Math.log(feasible.length + 2) + 2 + inZone * Math.log(zones + 2) + 4,
-    );
+    const onNode =
+      node.labels[HOSTNAME] === undefined ? 0 : countOn([node]) * Math.log(feasible.length + 2) + 2;
+    return Math.round(onNode + inZone * Math.log(zones + 2) + 4);
   });
   const most = Math.max(...raw);
   const least = Math.min(...raw);
