@@ -2,6 +2,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { aTestFleet, onePass, REASON } from '../fleet/testing/test-fleet.ts';
 import type { PoolScaling } from '../model/pool.ts';
+import { DEFER_MS } from '../ports/store.ts';
 import { EMPTY_MEMORY } from '../scaling/index.ts';
 import { DurableMemory, restoreMemory } from './durable-memory.ts';
 import { aWorkerPool, TestSite } from './testing/test-site.ts';
@@ -95,7 +96,7 @@ it('writes nothing for a machine that stays unneeded, except now and then while 
   expect(await countWrites(60)).toBe(0);
 });
 
-it('defers what only confirms', async () => {
+it('defers what only confirms, but not that a machine is needed again', async () => {
   const { fleet, store, clock } = aTestFleet();
   const { machines } = await fleet.scaleTo('workers', 1, REASON);
   const written: unknown[] = [];
@@ -113,7 +114,6 @@ it('defers what only confirms', async () => {
     await clock.advance(60_000);
   }
   await memory.save({ assignments: {}, unneededSince: {} }, [POOL]);
-  const deferred = { isDeferrable: true };
-  const durable = { isDeferrable: false };
-  expect(written).toEqual([durable, deferred, deferred, durable]);
+  const confirmed = { deferMs: Number.POSITIVE_INFINITY };
+  expect(written).toEqual([{ deferMs: DEFER_MS }, confirmed, confirmed, { deferMs: 0 }]);
 });

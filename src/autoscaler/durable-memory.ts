@@ -7,6 +7,7 @@ import type { Fleet } from '../fleet/index.ts';
 import type { MachineId } from '../model/machine.ts';
 import type { PoolScaling } from '../model/pool.ts';
 import type { Clock } from '../ports/clock.ts';
+import { DEFER_MS } from '../ports/store.ts';
 import type { ScalingMemory } from '../scaling/index.ts';
 
 /** Without a decision for longer, it is unknown whether a machine was needed meanwhile. */
@@ -67,14 +68,14 @@ export class DurableMemory {
 
   /**
    * Writes the pools of which something has changed. While the time of an unneeded machine counts, it also confirms now and
-   * then that the machine still is; a crash may lose that, and the time counts again.
+   * then that the machine still is. A crash may lose what only makes the next decisions later.
    */
   async save(memory: ScalingMemory, pools: readonly RememberedPool[]): Promise<void> {
     const { index } = this.#fleet.view;
     const at = this.#clock.now();
     for (const { name: pool, scaleDown } of pools) {
-      const machines = [...index.machinesOf(pool), ...index.membersOf(pool)];
-      const ids = machines.map(({ id }) => id);
+      const members = index.membersOf(pool).map(({ id }) => id);
+      const ids = [...index.machinesOf(pool).map(({ id }) => id), ...members];
       const scaling = {
         at,
         unneededSince: pick(memory.unneededSince, ids),
@@ -84,9 +85,9 @@ export class DurableMemory {
         ...failedRemovalsOf(memory),
       };
       const stored = this.#fleet.view.pools.get(pool)?.scaling;
-      const isConfirmation = isSameContent(stored, scaling);
-      if (!isConfirmation || isConfirmationDue(stored, scaling, scaleDown))
-        await this.#fleet.rememberScaling(pool, scaling, { isDeferrable: isConfirmation });
+      const change = changeOf(stored, scaling, members);
+      if (change !== 'none' || isConfirmationDue(stored, scaling, scaleDown))
+        await this.#fleet.rememberScaling(pool, scaling, { deferMs: MAX_LOST_MS[change] });
     }
   }
 }
@@ -112,11 +113,38 @@ function merge<T>(records: readonly Readonly<Record<string, T>>[]): Readonly<Rec
   return Object.fromEntries(records.flatMap((record) => Object.entries(record)));
 }
 
-/** In any order of keys: an API server returns them in another one. */
-function isSameContent(stored: PoolScaling | undefined, scaling: PoolScaling): boolean {
-  const { at: _storedAt, ...before } = stored ?? NOTHING;
-  const { at: _at, ...content } = scaling;
-  return isDeepStrictEqual(content, before);
+/**
+ * `lasting`: without it, the next decisions would be wrong. `later`: without it, times count again, or a machine that
+ * helped no pod is not counted.
+ */
+type Change = 'lasting' | 'later' | 'none';
+
+/** For how long a crash may lose a change. A confirmation only serves the next driver. */
+const MAX_LOST_MS: Readonly<Record<Change, number>> = {
+  lasting: 0,
+  later: DEFER_MS,
+  none: Number.POSITIVE_INFINITY,
+};
+
+/**
+ * What is stored of machines that are being removed does not matter. Values are equal in any order of keys: an API server
+ * returns them in another one.
+ */
+function changeOf(
+  stored: PoolScaling | undefined,
+  scaling: PoolScaling,
+  members: readonly MachineId[],
+): Change {
+  const { at: _storedAt, unneededSince, trials, ...before } = stored ?? NOTHING;
+  const { at: _at, unneededSince: unneededNow, trials: trialsNow, ...now } = scaling;
+  const wasNeeded = members.some(
+    (id) => unneededSince[id] !== undefined && unneededNow[id] !== unneededSince[id],
+  );
+  if (wasNeeded || !isDeepStrictEqual(now, before)) return 'lasting';
+  const isSame =
+    isDeepStrictEqual(pick(unneededNow, members), pick(unneededSince, members)) &&
+    isDeepStrictEqual(pick(trialsNow, members), pick(trials, members));
+  return isSame ? 'none' : 'later';
 }
 
 /** A machine that is kept although its time is over, for example by the minimum of its pool, causes no writes. */

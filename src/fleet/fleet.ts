@@ -138,7 +138,7 @@ function requireSameIdentity(before: FleetSettings, after: FleetSettings): void 
     throw new Bug('BUG', 'settings of another cluster, process or list of regions');
 }
 
-type Deferral = Pick<WriteOptions, 'isDeferrable'>;
+type Deferral = Pick<WriteOptions, 'deferMs'>;
 
 /** Changes what the front ends of this process remember of a pool. */
 function poolChanger(cache: RecordCache, forecast: CapacityForecast) {

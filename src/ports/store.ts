@@ -7,6 +7,12 @@ import type { PoolState } from '../model/pool.ts';
 import type { Journal } from './journal.ts';
 
 /**
+ * `deferMs` of what its writer finds out again after a crash: long enough that the creation of a machine needs no write for
+ * its progress.
+ */
+export const DEFER_MS = 5 * 60_000;
+
+/**
  * A value with the revision that it was read at; a later write names it for compare-and-set. Only the process that read
  * it can use it.
  */
@@ -24,11 +30,12 @@ export interface WriteOptions {
    */
   readonly fence?: Lease;
   /**
-   * A crash may lose the write; the record is then as before it. This process sees it at once. A store for which each
-   * write is expensive combines it with the next write to the same record, or to one that it keeps with it, or writes
-   * it soon, at the latest when the fence is released or the store is closed.
+   * For how many milliseconds a crash may lose the write; the record is then as before it, and a new one does not exist.
+   * This process sees it at once. A store for which each write is expensive combines it with the next write to the same
+   * record, or to one that it keeps with it; otherwise it writes it after that time, when the fence is released or when
+   * the store is closed. Infinity: only then.
    */
-  readonly isDeferrable?: boolean;
+  readonly deferMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -37,7 +44,7 @@ export interface ReadOptions {
 }
 
 /**
- * Records of one kind. Each write is atomic, durable when it resolves (also against power loss; `isDeferrable` is the
+ * Records of one kind. Each write is atomic, durable when it resolves (also against power loss; `deferMs` is the
  * exception), and a compare-and-set: no write overwrites another unseen. A process sees its own writes at once, and
  * those of other processes soon, at the latest after `synchronize`.
  *

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Kubernetes store on the simulated API server, in this process and on virtual time.
+import { onTestFinished } from 'vitest';
 import { KubernetesStore, RESOURCE_DEFINITIONS } from '../../src/kubernetes/index.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 import type { PvescalerError } from '../../src/ports/errors.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
+import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { Transport } from '../../src/ports/transport.ts';
 import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import { SimTransport } from './sim-transport.ts';
@@ -49,4 +51,16 @@ export class StoreBench {
   async cleanup(): Promise<void> {
     await Promise.all(this.#stores.map((store) => store.close()));
   }
+}
+
+/** A bench of its own for one test, and the writes to its objects. */
+export function setUpBench() {
+  const clock = new VirtualClock();
+  const bench = new StoreBench(clock);
+  onTestFinished(() => bench.cleanup());
+  return { clock, bench, sim: bench.sim, writes: () => bench.sim.requests.filter(isObjectWrite) };
+}
+
+export function isObjectWrite(line: string): boolean {
+  return /^(POST|PUT|PATCH|DELETE) .*pvescaler\.dev/.test(line);
 }

@@ -203,15 +203,16 @@ describe('a driver that goes on while its records are restored from a backup', (
       let left = count;
       return passUntil(() => Promise.resolve((left -= 1) < 0));
     };
+    const storedPhases = async () => phasesOf(await bench.open());
+    /** Until a backup contains it. */
     const scaleTo = async (size: number) => {
       await fleet.scaleTo('workers', size, REASON);
       await passUntil(async () => {
-        const phases = await phasesOf(store);
+        const phases = await storedPhases();
         return phases.filter((phase) => phase === 'ready').length === size;
       });
     };
     const vms = () => existingResources(hypervisor).vms.toSorted((a, b) => a - b);
-    const storedPhases = async () => phasesOf(await bench.open());
     return { bench, store, fleet, hypervisor, passUntil, passes, scaleTo, vms, storedPhases };
   }
 

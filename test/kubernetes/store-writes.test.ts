@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many writes the objects of one machine cost over its life, with the engine on the Kubernetes store.
+// How many writes the records of one machine cost over its life, with the engine on the Kubernetes store. They are at most
+// twelve, the state of its pool included.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { aWorkerPool, TestSite } from '../../src/autoscaler/testing/test-site.ts';
+import type { PoolSettings } from '../../src/fleet/index.ts';
 import { aJoiningPool, aJoiningTestFleet } from '../../src/fleet/testing/joining-test-fleet.ts';
 import { STATIC_NETWORK, someSettings } from '../../src/fleet/testing/settings.ts';
 import { aFleet, REASON } from '../../src/fleet/testing/test-fleet.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Phase } from '../../src/model/machine.ts';
-import { StoreBench } from './store-bench.ts';
+import { NO_RESOURCES } from '../../src/model/resources.ts';
+import { isObjectWrite, StoreBench } from './store-bench.ts';
 
 const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
 
-const isWrite = (line: string) => /^(POST|PUT|PATCH|DELETE) .*pvescaler\.dev/.test(line);
+interface PoolChanges {
+  readonly limits?: Partial<PoolSettings['limits']>;
+  readonly scaleDown?: Partial<PoolSettings['scaleDown']>;
+}
 
 interface Life {
   readonly hasStaticAddress: boolean;
@@ -66,16 +73,16 @@ async function live(life: Life): Promise<readonly string[]> {
   }
   const before = bench.sim.requests.length;
   await passes(12, 5 * 60_000);
-  expect(bench.sim.requests.slice(before).filter(isWrite)).toEqual([]);
-  return bench.sim.requests.filter((line) => isWrite(line) && !line.includes('proxmoxpoolstates'));
+  expect(bench.sim.requests.slice(before).filter(isObjectWrite)).toEqual([]);
+  return bench.sim.requests.filter(isObjectWrite);
 }
 
 describe('the writes of one machine over its life', () => {
   it.each([
-    { hasStaticAddress: false, isDrained: false, alone: 11, inGroup: 8 },
-    { hasStaticAddress: false, isDrained: true, alone: 12, inGroup: 9 },
-    { hasStaticAddress: true, isDrained: false, alone: 11, inGroup: 7.8 },
-    { hasStaticAddress: true, isDrained: true, alone: 12, inGroup: 8.8 },
+    { hasStaticAddress: false, isDrained: false, alone: 11, inGroup: 7.2 },
+    { hasStaticAddress: false, isDrained: true, alone: 12, inGroup: 8.2 },
+    { hasStaticAddress: true, isDrained: false, alone: 11, inGroup: 7 },
+    { hasStaticAddress: true, isDrained: true, alone: 12, inGroup: 8 },
   ])(
     'are $alone alone and $inGroup in a group of five, static address: $hasStaticAddress, drain: $isDrained',
     async ({ alone, inGroup, ...life }) => {
@@ -90,10 +97,16 @@ describe('the writes of one machine over its life', () => {
   );
 });
 
-describe('the writes of the autoscaler', () => {
-  async function aSite(min: number) {
+describe('in mode standalone', () => {
+  async function aSite({ limits, scaleDown }: PoolChanges = {}) {
     const pool = aWorkerPool();
-    const site = new TestSite([{ ...pool, limits: { ...pool.limits, min } }]);
+    const site = new TestSite([
+      {
+        ...pool,
+        limits: { ...pool.limits, ...limits },
+        scaleDown: { ...pool.scaleDown, ...scaleDown },
+      },
+    ]);
     const bench = new StoreBench(site.clock);
     const { fleet } = site.start('a', {}, await bench.open());
     onTestFinished(async () => {
@@ -101,24 +114,44 @@ describe('the writes of the autoscaler', () => {
       await bench.cleanup();
     });
     const phases = () => fleet.view.machines.all().map(({ phase }) => phase);
-    const writes = () => bench.sim.requests.filter(isWrite);
+    const writes = () => bench.sim.requests.filter(isObjectWrite);
     return { site, phases, writes };
   }
 
-  it('to the state of a pool are six from the first pending pod until its machine is removed', async () => {
-    const { site, phases, writes } = await aSite(0);
-    site.addPod('web');
-    await site.advance(10 * 60);
-    expect(phases()).toEqual(['ready']);
-    site.deletePod('web');
-    await site.advance(20 * 60);
-    expect(phases()).toEqual(['gone']);
-    const ofPool = writes().filter((line) => line.includes('proxmoxpoolstates'));
-    expect(ofPool, ofPool.join('\n')).toHaveLength(6);
+  it.each([
+    { title: 'of a short life', runMinutes: 3, unneededMinutes: 10, pods: 1, expected: 9 },
+    { title: 'of a long life', runMinutes: 300, unneededMinutes: 10, pods: 1, expected: 10 },
+    {
+      title: 'that is kept for an hour',
+      runMinutes: 10,
+      unneededMinutes: 60,
+      pods: 1,
+      expected: 10,
+    },
+    { title: 'of a group of five', runMinutes: 10, unneededMinutes: 10, pods: 5, expected: 7.8 },
+  ])('the writes of one machine $title are $expected', async ({ expected, pods, ...times }) => {
+    const { runMinutes, unneededMinutes } = times;
+    const unneededTimeMs = unneededMinutes * MINUTE_MS;
+    const { site, phases, writes } = await aSite({
+      scaleDown: { unneededTimeMs, maxConcurrent: 5 },
+    });
+    const names = Array.from({ length: pods }, (_, index) => `web-${index}`);
+    // More than half of a machine each.
+    const requests = { ...NO_RESOURCES, cpuMilli: 1_500, pods: 1 };
+    for (const name of names) site.addPod(name, { requests, held: requests });
+    await site.advance(runMinutes * 60);
+    expect(phases()).toEqual(names.map(() => 'ready'));
+    for (const name of names) site.deletePod(name);
+    await site.advance((unneededMinutes + 10) * 60);
+    expect(phases()).toEqual(names.map(() => 'gone'));
+    // Until their records are removed too.
+    await site.advance(90 * 60);
+    expect(phases()).toEqual([]);
+    expect(writes().length / pods, writes().join('\n')).toBe(expected);
   });
 
-  it('are none at rest, also while it keeps an idle machine', async () => {
-    const { site, phases, writes } = await aSite(1);
+  it('there are none at rest, also while an idle machine is kept', async () => {
+    const { site, phases, writes } = await aSite({ limits: { min: 1 } });
     await site.advance(30 * 60);
     expect(phases()).toEqual(['ready']);
     const before = writes();

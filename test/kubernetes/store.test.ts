@@ -12,25 +12,15 @@ import {
   aPoolState,
 } from '../../src/ports/fakes/sample-records.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
-import type { Store } from '../../src/ports/store.ts';
+import { DEFER_MS, type Store } from '../../src/ports/store.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
 import { type FaultKind, KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import { SimTransport } from './sim-transport.ts';
-import { StoreBench } from './store-bench.ts';
+import { StoreBench, setUpBench } from './store-bench.ts';
 
 const ID = aMachineId();
 const API = 'pvescaler.dev/v1alpha1';
-const MACHINES = '/apis/pvescaler.dev/v1alpha1/namespaces/pvescaler/proxmoxmachines';
-const DEFERRABLE = { isDeferrable: true };
-
-function setUp() {
-  const clock = new VirtualClock();
-  const bench = new StoreBench(clock);
-  onTestFinished(() => bench.cleanup());
-  const writes = () =>
-    bench.sim.requests.filter((line) => /^(POST|PUT|PATCH|DELETE) .*pvescaler\.dev/.test(line));
-  return { clock, bench, sim: bench.sim, writes };
-}
+const DEFERRABLE = { deferMs: DEFER_MS };
 
 function edit(sim: KubernetesSim, change: object): void {
   const metadata = { name: ID, namespace: 'pvescaler' };
@@ -39,7 +29,7 @@ function edit(sim: KubernetesSim, change: object): void {
 
 describe('a machine and its drain', () => {
   it('are one object, whose writes do not make the other stale', async () => {
-    const { bench, sim } = setUp();
+    const { bench, sim } = setUpBench();
     const store = await bench.open();
     const machine = await store.machines.create(ID, aMachine());
     const drain = await store.drains.create(ID, aDrain());
@@ -53,7 +43,7 @@ describe('a machine and its drain', () => {
   });
 
   it('can be written by two processes', async () => {
-    const { bench } = setUp();
+    const { bench } = setUpBench();
     const [one, two] = [await bench.open(), await bench.open()];
     const machine = await one.machines.create(ID, aMachine());
     await two.synchronize();
@@ -65,7 +55,7 @@ describe('a machine and its drain', () => {
   });
 
   it('leave the drain when the machine is removed, and its machine may come again', async () => {
-    const { bench } = setUp();
+    const { bench } = setUpBench();
     const store = await bench.open();
     const machine = await store.machines.create(ID, aMachine({ intent: 'i' }));
     await store.drains.create(ID, aDrain());
@@ -82,7 +72,7 @@ describe('a machine and its drain', () => {
 
 describe('other clients', () => {
   it('may annotate an object without making its record stale', async () => {
-    const { bench, sim } = setUp();
+    const { bench, sim } = setUpBench();
     const store = await bench.open();
     const machine = await store.machines.create(ID, aMachine());
     const pool = await store.pools.create('p', aPoolState());
@@ -99,7 +89,7 @@ describe('other clients', () => {
   });
 
   it('are seen without synchronize', async () => {
-    const { bench, sim, clock } = setUp();
+    const { bench, sim, clock } = setUpBench();
     const store = await bench.open();
     await store.machines.create(ID, aMachine());
     const since = await store.revision();
@@ -113,7 +103,7 @@ describe('other clients', () => {
   });
 
   it('that delete and create an object make another record of it', async () => {
-    const { bench } = setUp();
+    const { bench } = setUpBench();
     const [one, two] = [await bench.open(), await bench.open()];
     const seen = await one.pools.create('p', aPoolState());
     await two.synchronize();
@@ -124,7 +114,7 @@ describe('other clients', () => {
   });
 
   it('that delete and create an object unseen make another record of it, even of an equal one', async () => {
-    const { bench, clock } = setUp();
+    const { bench, clock } = setUpBench();
     const store = await bench.open({}, (transport) => withoutWatches(transport));
     const other = await bench.open();
     const machine = await store.machines.create(ID, aMachine());
@@ -139,7 +129,7 @@ describe('other clients', () => {
 
 describe('a request that another process has deleted', () => {
   it('stays visible for five seconds: its machines may arrive after its deletion', async () => {
-    const { bench, clock } = setUp();
+    const { bench, clock } = setUpBench();
     const [driver, other] = [await bench.open(), await bench.open()];
     const intent = await driver.intents.create('i', anIntent({ id: 'i' }));
     await other.synchronize();
@@ -153,7 +143,7 @@ describe('a request that another process has deleted', () => {
   });
 
   it('is gone after synchronize', async () => {
-    const { bench, clock } = setUp();
+    const { bench, clock } = setUpBench();
     const [driver, other] = [await bench.open(), await bench.open()];
     const intent = await driver.intents.create('i', anIntent({ id: 'i' }));
     await other.synchronize();
@@ -169,7 +159,7 @@ describe('an invalid object', () => {
   const broken = { status: { phase: 'ready', phaseSince: '2026-01-01T00:00:00Z', attempts: 0.5 } };
 
   it('is reported, and its last valid record stays in effect until it is corrected', async () => {
-    const { bench, sim, clock } = setUp();
+    const { bench, sim, clock } = setUpBench();
     const store = await bench.open();
     const machine = await store.machines.create(ID, aMachine());
     await store.machines.create(aMachineId(2), aMachine({ id: aMachineId(2) }));
@@ -188,7 +178,7 @@ describe('an invalid object', () => {
   });
 
   it('is not overwritten by what was deferred before, which is sent once it is corrected', async () => {
-    const { bench, sim, clock, writes } = setUp();
+    const { bench, sim, clock, writes } = setUpBench();
     const store = await bench.open();
     const machine = await store.machines.create(ID, aMachine());
     await store.machines.replace(machine, aMachine({ phase: 'placed' }), DEFERRABLE);
@@ -207,7 +197,7 @@ describe('an invalid object', () => {
   });
 
   it('that was never valid hides only itself, and its key stays taken', async () => {
-    const { bench, sim } = setUp();
+    const { bench, sim } = setUpBench();
     sim.create(API, 'proxmoxmachines', { metadata: { name: ID, namespace: 'pvescaler' } });
     edit(sim, { status: { phase: 'ready' } });
     const store = await bench.open();
@@ -218,119 +208,10 @@ describe('an invalid object', () => {
   });
 });
 
-describe('deferred writes', () => {
-  const MINUTE_MS = 60_000;
-
-  it('are sent five minutes after the first of them, or with the next write to the object', async () => {
-    const { bench, clock, writes } = setUp();
-    const store = await bench.open();
-    let machine = await store.machines.create(ID, aMachine());
-    const replace = async (phase: 'placed' | 'creating' | 'configuring', options = {}) => {
-      machine = await store.machines.replace(machine, aMachine({ phase }), options);
-    };
-    await replace('placed', DEFERRABLE);
-    await clock.advance(4 * MINUTE_MS);
-    await replace('creating', DEFERRABLE);
-    await clock.advance(MINUTE_MS - 1_000);
-    expect(writes()).toHaveLength(1);
-    await clock.advance(1_000);
-    expect(writes()).toHaveLength(2);
-    await replace('configuring', DEFERRABLE);
-    await store.drains.create(ID, aDrain());
-    await clock.advance(10 * MINUTE_MS);
-    expect(writes()).toHaveLength(3);
-    const next = await bench.open();
-    expect((await next.machines.get(ID))?.value.phase).toBe('configuring');
-  });
-
-  it('of an object are not sent with those of another one', async () => {
-    const { bench, clock, writes } = setUp();
-    const store = await bench.open();
-    const ids = [aMachineId(1), aMachineId(2)];
-    for (const id of ids) {
-      const machine = await store.machines.create(id, aMachine({ id }));
-      await store.machines.replace(machine, aMachine({ id, phase: 'placed' }), DEFERRABLE);
-      await clock.advance(2 * MINUTE_MS);
-    }
-    await clock.advance(MINUTE_MS);
-    expect(writes()).toHaveLength(3);
-    await clock.advance(2 * MINUTE_MS);
-    expect(writes()).toHaveLength(4);
-  });
-
-  it('are sent before the lease is released', async () => {
-    const { bench } = setUp();
-    const store = await bench.open();
-    const fence = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 60_000 });
-    const machine = await store.machines.create(ID, aMachine(), { fence });
-    const placed = aMachine({ phase: 'placed' });
-    await store.machines.replace(machine, placed, { fence, ...DEFERRABLE });
-    await store.leases.release(fence);
-    const next = await bench.open();
-    expect((await next.machines.get(ID))?.value).toEqual(placed);
-  });
-
-  it('of a lease that was lost are given up: the record is as before', async () => {
-    const { bench, clock, writes } = setUp();
-    const store = await bench.open();
-    const fence = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 5_000 });
-    const machine = await store.machines.create(ID, aMachine(), { fence });
-    const placed = aMachine({ phase: 'placed' });
-    await store.machines.replace(machine, placed, { fence, ...DEFERRABLE });
-    await clock.advance(5 * MINUTE_MS);
-    expect(writes()).toHaveLength(1);
-    expect((await store.machines.get(ID))?.value).toEqual(aMachine());
-    expect(bench.errors).toMatchObject([{ code: 'LEASE_LOST' }]);
-  });
-
-  it('of an earlier term are given up when the next one begins', async () => {
-    const { bench, clock, writes } = setUp();
-    const store = await bench.open();
-    const request = { name: 'l', holder: 'h', durationMs: 5_000 };
-    const fence = await store.leases.acquire(request);
-    const machine = await store.machines.create(ID, aMachine(), { fence });
-    const placed = aMachine({ phase: 'placed' });
-    await store.machines.replace(machine, placed, { fence, ...DEFERRABLE });
-    await clock.advance(6_000);
-    await store.leases.acquire(request);
-    await store.synchronize();
-    expect((await store.machines.get(ID))?.value).toEqual(aMachine());
-    await clock.advance(5 * MINUTE_MS);
-    expect(writes()).toHaveLength(1);
-  });
-
-  it('yield to a write of another process', async () => {
-    const { bench, clock } = setUp();
-    const [one, two] = [await bench.open(), await bench.open()];
-    const machine = await one.machines.create(ID, aMachine());
-    await one.machines.replace(machine, aMachine({ phase: 'placed' }), DEFERRABLE);
-    await two.synchronize();
-    const other = expectPresent(await two.machines.get(ID));
-    await two.machines.replace(other, aMachine({ phase: 'failed' }));
-    await clock.advance(6 * MINUTE_MS);
-    expect((await one.machines.get(ID))?.value.phase).toBe('failed');
-  });
-
-  it('are sent when the API server answers again', async () => {
-    const { bench, sim, clock, writes } = setUp();
-    const store = await bench.open();
-    const machine = await store.machines.create(ID, aMachine());
-    sim.faults.add({ verb: 'PUT', path: MACHINES, fault: { kind: 'disconnect' } });
-    sim.faults.add({ verb: 'GET', path: `${MACHINES}/`, fault: { kind: 'disconnect' } });
-    await store.machines.replace(machine, aMachine({ phase: 'placed' }), DEFERRABLE);
-    await clock.advance(5 * MINUTE_MS);
-    expect(bench.errors).toMatchObject([{ code: 'KUBERNETES_UNREACHABLE' }]);
-    await clock.advance(30_000);
-    expect(writes()).toHaveLength(3);
-    const next = await bench.open();
-    expect((await next.machines.get(ID))?.value.phase).toBe('placed');
-  });
-});
-
 describe('the outcome of a write of the driver', () => {
   /** What its fence was told, for each write. */
   async function outcomesOf(fault: FaultKind | undefined): Promise<readonly string[]> {
-    const { bench, sim } = setUp();
+    const { bench, sim } = setUpBench();
     const outcomes: string[] = [];
     const fence = {
       mayAct: () => true,
@@ -356,7 +237,7 @@ describe('the outcome of a write of the driver', () => {
 });
 
 it('a record that was removed stays removed while the watch still shows it', async () => {
-  const { bench, sim, clock } = setUp();
+  const { bench, sim, clock } = setUpBench();
   const store = await bench.open();
   const machine = await store.machines.create(ID, aMachine());
   await clock.advance(1_000);
@@ -384,7 +265,7 @@ describe('a write whose response is lost', () => {
       async (store: Store) => store.pools.remove(await store.pools.create('p', aPoolState())),
     ],
   ])('succeeds if it took effect: %s', async (_, verb, write) => {
-    const { bench, sim } = setUp();
+    const { bench, sim } = setUpBench();
     const store = await bench.open();
     sim.faults.add({ verb, fault: { kind: 'disconnect-after' } });
     await write(store);
@@ -395,7 +276,7 @@ describe('a write whose response is lost', () => {
   });
 
   it('fails if it did not take effect, and can be repeated', async () => {
-    const { bench, sim } = setUp();
+    const { bench, sim } = setUpBench();
     const store = await bench.open();
     sim.faults.add({ verb: 'POST', fault: { kind: 'disconnect' } });
     const create = () => store.intents.create('i', anIntent());
@@ -404,7 +285,7 @@ describe('a write whose response is lost', () => {
   });
 
   it('fails while nothing can be read; repeated, a creation finds itself', async () => {
-    const { bench, sim } = setUp();
+    const { bench, sim } = setUpBench();
     const store = await bench.open({}, (transport) => withoutWatches(transport));
     sim.faults.add({ verb: 'POST', fault: { kind: 'disconnect-after' } });
     sim.faults.add({ verb: 'GET', fault: { kind: 'disconnect' } });
@@ -470,7 +351,7 @@ describe('a former leader', () => {
   }
 
   it('that wakes before its write is sent does not send it', async () => {
-    const { bench, writes } = setUp();
+    const { bench, writes } = setUpBench();
     const former = await freeze(bench, false);
     const machine = await former.store.machines.create(ID, aMachine(), former.options);
     const sent = writes().length;
@@ -489,7 +370,7 @@ describe('a former leader', () => {
     ['removal', 'RECORD_CHANGED'],
     ['creation', 'RECORD_EXISTS'],
   ])('whose write arrives after one of its successor is refused: %s', async (what, refusal) => {
-    const { bench } = setUp();
+    const { bench } = setUpBench();
     const former = await freeze(bench, true);
     const { store, options } = former;
     const machine = await store.machines.create(ID, aMachine(), options);
@@ -513,7 +394,7 @@ describe('a former leader', () => {
 
 describe('staleness', () => {
   it('names the first kind that cannot be followed, until it can again', async () => {
-    const { bench, sim, clock } = setUp();
+    const { bench, sim, clock } = setUpBench();
     const store = await bench.open();
     await clock.advance(300_000);
     expect(store.staleness()).toBeUndefined();
@@ -582,12 +463,12 @@ interface Change {
 async function change(store: Store, { key, action, count }: Change): Promise<void> {
   const machine = await store.machines.get(key);
   const drain = await store.drains.get(key);
-  const isDeferrable = action === 'defer';
+  const deferMs = action === 'defer' ? DEFER_MS : 0;
   if (action === 'drain' && drain === undefined) await store.drains.create(key, aDrain());
   else if (action === 'drain') await store.drains.remove(expectPresent(drain));
   else if (machine === undefined) await store.machines.create(key, aMachine({ attempts: count }));
   else if (action === 'remove') await store.machines.remove(machine);
-  else await store.machines.replace(machine, aMachine({ attempts: count }), { isDeferrable });
+  else await store.machines.replace(machine, aMachine({ attempts: count }), { deferMs });
 }
 
 function ignoreConflict(error: unknown): void {

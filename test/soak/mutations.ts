@@ -9,7 +9,7 @@ import { formatMarker, type Marker, readMarker } from '../../src/model/marker.ts
 import type { Cluster } from '../../src/ports/cluster.ts';
 import { NotFound, PvescalerError } from '../../src/ports/errors.ts';
 import type { Hypervisor, VmConfig } from '../../src/ports/hypervisor.ts';
-import type { Collection, Store, Versioned } from '../../src/ports/store.ts';
+import { type Collection, DEFER_MS, type Store, type Versioned } from '../../src/ports/store.ts';
 import { override } from './override.ts';
 
 /** Whose port is replaced. */
@@ -233,7 +233,7 @@ function deferEverything(store: Store): Store {
   const { machines } = store;
   const deferred = override(machines, {
     replace: (seen, value, options) =>
-      machines.replace(seen, value, { ...options, isDeferrable: true }),
+      machines.replace(seen, value, { ...options, deferMs: DEFER_MS }),
   });
   return override(store, { machines: deferred });
 }

@@ -11,6 +11,7 @@ import type {
 import { roleOf } from '../../model/role.ts';
 import { Bug, InvalidConfig, PvescalerError, TaskFailed } from '../../ports/errors.ts';
 import type { Hypervisor, TaskRef, TaskStatus, VmRef } from '../../ports/hypervisor.ts';
+import { DEFER_MS } from '../../ports/store.ts';
 import type { MachineChanges } from '../records/records.ts';
 import { type TimedField, timeKey } from './driver-state.ts';
 import type { JournalNote, ReconcileContext } from './reconcile-context.ts';
@@ -91,7 +92,7 @@ export class MachineReconcile {
 
   /** For what a driver can find out again: a crash may lose it. */
   update(changes: MachineChanges): Promise<void> {
-    return this.context.records.update(this.id, changes, { isDeferrable: true });
+    return this.context.records.update(this.id, changes, { deferMs: DEFER_MS });
   }
 
   async move(to: Phase, changes: MachineChanges = {}): Promise<ReconcileResult> {

@@ -4,6 +4,7 @@ import { type Drain, isDrainOver } from '../../model/drain.ts';
 import { AUTOSCALER, type CancelDrainIntent, type DrainIntent } from '../../model/intent.ts';
 import type { Machine, MachineId } from '../../model/machine.ts';
 import type { NodeRef } from '../../ports/cluster.ts';
+import { DEFER_MS } from '../../ports/store.ts';
 import { timeKey } from '../context/driver-state.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { findNode } from '../nodes/find-node.ts';
@@ -40,7 +41,7 @@ export async function requestDrain(
     isCordonedByDrain: false,
     blockedBy: [],
   };
-  await context.records.putDrain(drain, { isDeferrable: true });
+  await context.records.putDrain(drain, { deferMs: DEFER_MS });
   await context.records.move(machine.id, 'draining');
   context.state.backoffs.delete(machine.id);
   return 'applied';

@@ -13,6 +13,7 @@ import {
 import type { Machine, MachineFailure, MachineId } from '../../model/machine.ts';
 import { describeGroup } from '../../model/role.ts';
 import { checkLimits, countAllowed } from '../../pools/index.ts';
+import { DEFER_MS } from '../../ports/store.ts';
 import { backoffOf } from '../capacity/backoff.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
@@ -291,7 +292,7 @@ async function requestMachines(
   pool: PoolSettings,
   count: number,
 ): Promise<void> {
-  await context.records.putIntent({
+  const intent: CreateIntent = {
     id: context.random.uuid(),
     kind: 'create',
     pool: pool.name,
@@ -301,5 +302,7 @@ async function requestMachines(
     state: 'open',
     machines: Array.from({ length: count }, () => newMachineId(context.random)),
     size: pool.size,
-  });
+  };
+  // After a crash, the next driver requests them again.
+  await context.records.putIntent(intent, { deferMs: DEFER_MS });
 }

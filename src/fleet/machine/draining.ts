@@ -18,6 +18,7 @@ import { AUTOSCALER } from '../../model/intent.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { Cluster, ClusterNode } from '../../ports/cluster.ts';
 import { Bug, PvescalerError } from '../../ports/errors.ts';
+import { DEFER_MS } from '../../ports/store.ts';
 import {
   CONTINUE,
   type MachineReconcile,
@@ -206,7 +207,7 @@ async function waitFor(
   drainWaits.set(reconcile.id, rounds);
   if (drain.state !== state) await moveDrain(reconcile, drain, state, { blockedBy });
   else if (!isSame) {
-    await reconcile.context.records.putDrain({ ...drain, blockedBy }, { isDeferrable: true });
+    await reconcile.context.records.putDrain({ ...drain, blockedBy }, { deferMs: DEFER_MS });
   }
   const refused = blockedBy.filter((blocker) => !isTerminatingPod(blocker));
   if (refused.length > 0) await recordBlocked(step, refused);
@@ -399,6 +400,6 @@ async function moveDrain(
   }
   const moved = { ...drain, ...changes, state: to, stateSince: context.now };
   // A decision to undo must not be lost. The Node shows the other states, and the last ones come with a change of phase.
-  await context.records.putDrain(moved, { isDeferrable: to !== 'undoing' });
+  await context.records.putDrain(moved, to === 'undoing' ? {} : { deferMs: DEFER_MS });
   return moved;
 }

@@ -18,7 +18,7 @@ import type { PoolState } from '../../model/pool.ts';
 import type { Member } from '../../pools/index.ts';
 import { Bug } from '../../ports/errors.ts';
 import type { Random } from '../../ports/random.ts';
-import type { WriteOptions } from '../../ports/store.ts';
+import { DEFER_MS, type WriteOptions } from '../../ports/store.ts';
 import type { MachineIndex } from './machine-index.ts';
 import type { RecordCache } from './record-cache.ts';
 import type { UsageIndex } from './usage-index.ts';
@@ -46,19 +46,20 @@ export type MachineChanges = Partial<
 };
 
 /**
- * Phases whose record may be lost by a crash: the machine is then in an earlier one, from which the driver looks its VM up
- * again. `creating` is not one of them, because it is recorded before the VM exists; nor are those that other
- * processes wait for.
+ * For how long a crash may lose the record of a phase: the machine is then in an earlier one, from which the driver looks its
+ * VM up again. `creating` is recorded at once, before the VM exists. Other processes wait for `ready`: until then its seed is
+ * usually removed, which is recorded with it.
  */
-const DERIVED_PHASES: ReadonlySet<Phase> = new Set([
-  'placed',
-  'configuring',
-  'starting',
-  'booting',
-  'joining',
-]);
+const PHASE_DEFER_MS: Partial<Record<Phase, number>> = {
+  placed: DEFER_MS,
+  configuring: DEFER_MS,
+  starting: DEFER_MS,
+  booting: DEFER_MS,
+  joining: DEFER_MS,
+  ready: 3_000,
+};
 
-type Deferral = Pick<WriteOptions, 'isDeferrable'>;
+type Deferral = Pick<WriteOptions, 'deferMs'>;
 
 export class Records {
   readonly #cache: RecordCache;
@@ -104,7 +105,7 @@ export class Records {
 
   /** Deferrable: a record that is left is removed later. */
   removeDrain(id: MachineId): Promise<void> {
-    return this.#cache.drains.remove(id, { ...this.#fence, isDeferrable: true });
+    return this.#cache.drains.remove(id, { ...this.#fence, deferMs: DEFER_MS });
   }
 
   get intents(): readonly Intent[] {
@@ -158,8 +159,8 @@ export class Records {
     });
   }
 
-  putIntent(intent: Intent): Promise<void> {
-    return this.#cache.intents.put(intent.id, intent, this.#fence);
+  putIntent(intent: Intent, options: Deferral = {}): Promise<void> {
+    return this.#cache.intents.put(intent.id, intent, { ...this.#fence, ...options });
   }
 
   removeIntent(id: string): Promise<void> {
@@ -178,8 +179,8 @@ export class Records {
   async move(id: MachineId, to: Phase, changes: MachineChanges = {}): Promise<void> {
     const next = transitionMachine(this.machine(id), to, this.#now());
     if (!next.ok) throw new Bug('BUG', next.problem);
-    const isDeferrable = DERIVED_PHASES.has(to);
-    await this.putMachine(changed(next.value, { task: undefined, ...changes }), { isDeferrable });
+    const deferMs = PHASE_DEFER_MS[to] ?? 0;
+    await this.putMachine(changed(next.value, { task: undefined, ...changes }), { deferMs });
   }
 
   /** Sets the phase that the VM itself proves, whichever transition that is. */
@@ -191,7 +192,7 @@ export class Records {
 
   /** Deferrable: a record that is left is removed later. */
   removeMachine(id: MachineId): Promise<void> {
-    return this.#cache.machines.remove(id, { ...this.#fence, isDeferrable: true });
+    return this.#cache.machines.remove(id, { ...this.#fence, deferMs: DEFER_MS });
   }
 }
 

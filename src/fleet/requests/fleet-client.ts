@@ -20,7 +20,7 @@ import type { Clock } from '../../ports/clock.ts';
 import { InvalidRequest, NoCapacity, NotFound } from '../../ports/errors.ts';
 import { throwIfAborted } from '../../ports/in-flight-calls.ts';
 import type { Random } from '../../ports/random.ts';
-import type { Store } from '../../ports/store.ts';
+import { DEFER_MS, type Store } from '../../ports/store.ts';
 import { type FleetView, RecordCache } from '../records/record-cache.ts';
 import { newMachineId } from '../records/records.ts';
 import type { HealthOf, ReadHealth } from './member-health.ts';
@@ -88,7 +88,10 @@ export interface RequestReason {
   readonly size?: MachineSize;
   /** The only host that new machines may be placed on. */
   readonly host?: HostRef | undefined;
-  /** The request is refused with LostLeadership when this lease is not current any more. */
+  /**
+   * For front ends in the driver's process: the request is refused with LostLeadership when this lease is not current any
+   * more. A crash right after the request may lose it.
+   */
   readonly fence?: Lease | undefined;
   /** Limits the request to this node group of the pool: its size, and only its machines. */
   readonly nodeGroup?: string | undefined;
@@ -373,7 +376,8 @@ class Requests {
       ...intent,
       requestedAt: Math.max(intent.requestedAt, this.#latestRequestAt(intent)),
     };
-    const options = { signal, ...(fence !== undefined && { fence }) };
+    // A front end with a lease runs in the driver's process, and requests again what a crash loses.
+    const options = { signal, ...(fence !== undefined && { fence, deferMs: DEFER_MS }) };
     await this.#cache.intents.put(intent.id, stated, options);
     return { intent: intent.id, machines: intent.machines };
   }

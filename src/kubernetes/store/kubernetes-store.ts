@@ -36,13 +36,8 @@ import { RecordCollection } from './record-collection.ts';
 import { RecordCopy } from './record-copy.ts';
 import { storeIdentity } from './stored-identity.ts';
 
-/**
- * How long a deferrable write may wait for another write to the same object: long enough that the creation of a machine
- * needs no write for its progress.
- */
-const DEFERRED_MS = 5 * 60_000;
-/** Objects that are due soon after another one are sent together, and one that could not be sent is sent again. */
-const FLUSH_INTERVAL_MS = 30_000;
+/** A deferred write that could not be sent is sent again after this time. */
+const FLUSH_RETRY_MS = 30_000;
 
 /** Without an error, a watch that is current may be silent for longer. */
 const MAX_FAILING_MS = 20_000;
@@ -95,7 +90,8 @@ export class KubernetesStore implements Store {
   readonly #kinds: readonly WatchedKind[];
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
-  #isFlushScheduled = false;
+  /** When the next deferred writes are sent, on the monotonic clock. */
+  #flushAt = Infinity;
 
   constructor(options: KubernetesStoreOptions) {
     this.#options = options;
@@ -220,7 +216,7 @@ export class KubernetesStore implements Store {
       records,
       assertHeld: (lease) => this.#assertHeld(lease),
       clock,
-      onDeferred: () => this.#scheduleFlush(),
+      onDeferred: (dueAt) => this.#scheduleFlush(dueAt),
       onError,
     });
     return { kind, reflector, copy, writer };
@@ -258,24 +254,23 @@ export class KubernetesStore implements Store {
     await Promise.all(this.#kinds.map(({ writer }) => writer.flush(fence)));
   }
 
-  #scheduleFlush(): void {
-    const { signal } = this.#closing;
-    if (this.#isFlushScheduled || signal.aborted) return;
-    this.#isFlushScheduled = true;
-    void this.#flushLater(signal).catch(() => undefined);
+  #scheduleFlush(dueAt: number): void {
+    if (dueAt >= this.#flushAt) return;
+    this.#flushAt = dueAt;
+    void this.#flushLater(dueAt).catch(() => undefined);
   }
 
-  async #flushLater(signal: AbortSignal): Promise<void> {
+  async #flushLater(dueAt: number): Promise<void> {
     const { clock } = this.#options;
-    for (;;) {
-      const oldest = Math.min(...this.#kinds.map(({ writer }) => writer.oldestDeferredAt));
-      if (oldest === Infinity) break;
-      const dueInMs = oldest + DEFERRED_MS - clock.monotonic();
-      await clock.sleep(Math.max(FLUSH_INTERVAL_MS, dueInMs), { signal });
-      const before = clock.monotonic() - DEFERRED_MS;
-      await Promise.all(this.#kinds.map(({ writer }) => writer.flushOlder(before)));
-    }
-    this.#isFlushScheduled = false;
+    const { signal } = this.#closing;
+    await clock.sleep(Math.max(0, dueAt - clock.monotonic()), { signal });
+    // Another write that is due earlier was deferred meanwhile.
+    if (this.#flushAt !== dueAt) return;
+    const now = clock.monotonic();
+    await Promise.all(this.#kinds.map(({ writer }) => writer.flushDue(now)));
+    this.#flushAt = Infinity;
+    const next = Math.min(...this.#kinds.map(({ writer }) => writer.nextDueAt));
+    this.#scheduleFlush(next > now ? next : now + FLUSH_RETRY_MS);
   }
 }
 

@@ -51,11 +51,12 @@ interface OwnWrite {
 }
 
 interface DeferredWrite {
+  readonly key: string;
   /** Undefined: the record is removed. */
   readonly value: RecordKinds[CollectionName] | undefined;
   readonly fence: Lease | undefined;
   /** Monotonic. */
-  readonly at: number;
+  readonly dueAt: number;
 }
 
 type Remembered = Pick<ServerObject, 'key' | 'parts'>;
@@ -87,8 +88,7 @@ export class ObjectCopy {
 
   /** The records of the object as this process sees them. */
   visibleParts(name: string): RecordParts {
-    const known = (this.#objects.get(name) ?? this.#remembered.get(name))?.parts;
-    const parts: Partial<Record<CollectionName, unknown>> = { ...known };
+    const parts: Partial<Record<CollectionName, unknown>> = { ...this.#knownParts(name) };
     for (const [collection, { value }] of this.#deferred.get(name) ?? []) parts[collection] = value;
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value is a record of its collection
     return parts as RecordParts;
@@ -155,11 +155,11 @@ export class ObjectCopy {
     this.#settle(name);
   }
 
-  /** A later write of the same record takes the place of this one, and its time. */
+  /** Takes the place of a deferred write of the same record, and is sent when the earlier one of the two is due. */
   defer(name: string, collection: CollectionName, write: DeferredWrite): void {
     const writes = this.#deferred.get(name) ?? new Map<CollectionName, DeferredWrite>();
-    const at = writes.get(collection)?.at ?? write.at;
-    this.#deferred.set(name, writes.set(collection, { ...write, at }));
+    const dueAt = Math.min(writes.get(collection)?.dueAt ?? Infinity, write.dueAt);
+    this.#deferred.set(name, writes.set(collection, { ...write, dueAt }));
   }
 
   /** Names of the objects with deferred writes. */
@@ -168,13 +168,17 @@ export class ObjectCopy {
   }
 
   deferredFence(name: string): Lease | undefined {
-    const writes = [...(this.#deferred.get(name)?.values() ?? [])];
-    return writes.find(({ fence }) => fence !== undefined)?.fence;
+    return this.#deferredOf(name).find(({ fence }) => fence !== undefined)?.fence;
   }
 
-  /** When the first of its writes was deferred; Infinity if none is. */
-  deferredAt(name: string): number {
-    return Math.min(...Array.from(this.#deferred.get(name)?.values() ?? [], ({ at }) => at));
+  /** The key of the records with deferred writes; undefined if no write of the object is deferred. */
+  deferredKey(name: string): string | undefined {
+    return this.#deferredOf(name)[0]?.key;
+  }
+
+  /** When the first of its writes is due; Infinity if none is. */
+  dueAt(name: string): number {
+    return Math.min(...this.#deferredOf(name).map(({ dueAt }) => dueAt));
   }
 
   /** They were sent with the object. */
@@ -184,12 +188,18 @@ export class ObjectCopy {
 
   /** They must not be sent: the records are again what the API server has. */
   revertDeferred(name: string): void {
-    const collections = [...(this.#deferred.get(name)?.keys() ?? [])];
+    const reverted = this.#deferred.get(name) ?? [];
     this.#deferred.delete(name);
-    const object = this.#objects.get(name);
-    for (const collection of collections) {
-      if (object !== undefined) this.#show(collection, object.key, object.parts[collection]);
-    }
+    const parts = this.#knownParts(name);
+    for (const [collection, { key }] of reverted) this.#show(collection, key, parts[collection]);
+  }
+
+  #knownParts(name: string): RecordParts {
+    return (this.#objects.get(name) ?? this.#remembered.get(name))?.parts ?? {};
+  }
+
+  #deferredOf(name: string): readonly DeferredWrite[] {
+    return [...(this.#deferred.get(name)?.values() ?? [])];
   }
 
   #settle(name: string): void {

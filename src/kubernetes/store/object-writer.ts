@@ -40,7 +40,8 @@ interface ObjectWriterOptions {
   readonly records: RecordCopy;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly assertHeld: (fence: Lease) => Promise<void>;
-  readonly onDeferred: () => void;
+  /** Receives the monotonic time at which it is due. */
+  readonly onDeferred: (dueAt: number) => void;
   readonly onError: (error: PvescalerError) => void;
 }
 
@@ -64,9 +65,7 @@ export class ObjectWriter {
       if (fence !== undefined) await assertHeld(fence);
       const before = records.get(collection, key);
       check(before);
-      // A new object is never deferred: it takes its name.
-      const isDeferred = write.isDeferrable === true && this.#options.copy.get(name) !== undefined;
-      if (isDeferred) this.#defer(name, write);
+      if ((write.deferMs ?? 0) > 0) this.#defer(name, write);
       else await this.#writeNow(name, write);
       const after = records.get(collection, key);
       // An equal value is a write too.
@@ -77,10 +76,10 @@ export class ObjectWriter {
     });
   }
 
-  /** Monotonic time since which a write of an object has waited; Infinity if none waits. */
-  get oldestDeferredAt(): number {
+  /** Monotonic time at which the next deferred write is due; Infinity if none is. */
+  get nextDueAt(): number {
     const { copy } = this.#options;
-    return Math.min(Infinity, ...copy.deferredNames.map((name) => copy.deferredAt(name)));
+    return Math.min(...copy.deferredNames.map((name) => copy.dueAt(name)));
   }
 
   /** Sends deferred writes; with a lease, only those of that lease. Errors are reported. */
@@ -91,10 +90,10 @@ export class ObjectWriter {
     );
   }
 
-  /** Sends what has waited since before that monotonic time. Errors are reported. */
-  flushOlder(before: number): Promise<void> {
+  /** Sends what is due at that monotonic time. Errors are reported. */
+  flushDue(now: number): Promise<void> {
     const { copy } = this.#options;
-    return this.#flushIf((name) => copy.deferredAt(name) <= before);
+    return this.#flushIf((name) => copy.dueAt(name) <= now);
   }
 
   async #flushIf(isDue: (name: string) => boolean): Promise<void> {
@@ -129,12 +128,13 @@ export class ObjectWriter {
 
   #defer<N extends CollectionName>(name: string, write: RecordWrite<N>): void {
     const { copy, records, clock, onDeferred } = this.#options;
-    const { collection, key, value, fence } = write;
+    const { collection, key, value, fence, deferMs = 0 } = write;
     this.#assertValid(name);
-    copy.defer(name, collection, { value, fence, at: clock.monotonic() });
+    const dueAt = clock.monotonic() + deferMs;
+    copy.defer(name, collection, { key, value, fence, dueAt });
     if (value === undefined) records.delete(collection, key);
     else records.set(collection, key, value);
-    onDeferred();
+    onDeferred(dueAt);
   }
 
   async #writeNow<N extends CollectionName>(name: string, write: RecordWrite<N>): Promise<void> {
@@ -176,15 +176,16 @@ export class ObjectWriter {
   async #flushObject(name: string): Promise<void> {
     const { copy } = this.#options;
     await this.#revertIfLost(name);
-    const fence = copy.deferredFence(name);
+    const isFenced = copy.deferredFence(name) !== undefined;
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      const object = copy.get(name);
-      if (object === undefined || copy.deferredAt(name) === Infinity) return;
+      const key = copy.deferredKey(name);
+      if (key === undefined) return;
       // Waits until it is corrected.
-      if (object.problem !== undefined) return;
-      const { key } = object;
-      const parts = copy.visibleParts(name);
-      if (await this.#send({ name, key, parts, isFenced: fence !== undefined })) return;
+      if (copy.get(name)?.problem !== undefined) return;
+      const target = { name, key, parts: copy.visibleParts(name), isFenced };
+      // The deferred writes together change nothing, for example a new record that has been removed again.
+      if (this.#isWritten(target)) return;
+      if (await this.#send(target)) return;
     }
   }
 
@@ -217,13 +218,13 @@ export class ObjectWriter {
   ): Promise<WriteOutcome> {
     const { kind, client, copy } = this.#options;
     const isEmpty = kind.parts.every(({ collection }) => parts[collection] === undefined);
+    const isOver = isEmpty || kind.isOver?.(parts) === true;
     if (base === undefined) {
-      if (isEmpty || copy.isRemembered(name)) return {};
+      if (isOver || copy.isRemembered(name)) return {};
       return client.create(toObject(kind, key, parts), isFenced);
     }
     const { uid, version, metadata, spec } = base;
     const resourceVersion = String(version);
-    const isOver = isEmpty || kind.isOver?.(parts) === true;
     const content = isOver ? undefined : toContent(kind, { key, parts, spec: spec ?? {} });
     if (content === undefined) {
       const outcome = await client.delete(name, { uid, resourceVersion }, isFenced);
