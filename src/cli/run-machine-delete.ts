@@ -12,7 +12,7 @@ import { findMachine } from './find-machine.ts';
 import { displayName, formatGone } from './format-machines.ts';
 import type { OutputOptions } from './output-option.ts';
 import { printObjects } from './print-objects.ts';
-import { runUntilDone } from './run-until-done.ts';
+import { isRequestOpen, runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
 export interface DeleteOptions extends ConfigOptions, TimeoutOptions, DrainOptions, OutputOptions {
@@ -95,10 +95,10 @@ export async function removeMachines(
       if (intent !== undefined) intents.add(intent);
     },
     isDone: async () => {
-      const { machines, openIntents } = await open.fleet.status();
+      const { machines } = await open.fleet.status();
       const undone = new Set((await readUndone()).map(({ machine }) => machine));
       const left = machines.filter((machine) => isLeft(machine) && !undone.has(machine.id));
-      return openIntents === 0 && left.length === 0;
+      return left.length === 0 && !isRequestOpen(open.fleet, ids);
     },
   });
   const undone = await readUndone();

@@ -7,7 +7,7 @@ import type { CommandHost } from './context.ts';
 import { displayName, formatGone } from './format-machines.ts';
 import type { OutputOptions } from './output-option.ts';
 import { printObjects, type TableFormat } from './print-objects.ts';
-import { runUntilDone } from './run-until-done.ts';
+import { isRequestOpen, runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
 export interface ConfirmOptions extends ConfigOptions, TimeoutOptions, OutputOptions {
@@ -50,8 +50,8 @@ export async function confirmLost(
       await open.fleet.remove([...ids], { by: 'cli', reason: REASON });
     },
     isDone: async () => {
-      const { machines, openIntents } = await open.fleet.status();
-      return openIntents === 0 && !machines.some(isUnfinished);
+      const { machines } = await open.fleet.status();
+      return !machines.some(isUnfinished) && !isRequestOpen(open.fleet, ids);
     },
   });
   if (options.output === 'table') host.context.out(`${formatGone(ids.size)}\n`);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { DriverOptions, FleetStatus } from '../fleet/index.ts';
+import type { Intent } from '../model/intent.ts';
 import type { Machine } from '../model/machine.ts';
 import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
-import { aMachine, aMachineId } from '../ports/fakes/sample-records.ts';
+import { aMachine, aMachineId, anIntent } from '../ports/fakes/sample-records.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
@@ -41,11 +42,16 @@ describe('the error of a command whose machines failed', () => {
   });
 });
 
+interface OtherRequests {
+  readonly afterRequest?: (machines: Machine[]) => void;
+  readonly openIntents?: readonly Intent[];
+}
+
 /** A fleet that another process drives. It carries out each request at once, and then calls `afterRequest`. */
 function scaleWhile(
   size: number,
   machinesBefore: readonly Machine[],
-  afterRequest: (machines: Machine[]) => void,
+  { afterRequest = () => undefined, openIntents = [] }: OtherRequests,
 ) {
   const clock = new VirtualClock();
   const machines = [...machinesBefore];
@@ -58,12 +64,13 @@ function scaleWhile(
       machines: [...machines],
       pools: [{ name: 'workers', target, ready: target, nodeGroups }] as never,
       drains: [],
-      openIntents: 0,
+      openIntents: openIntents.length,
     };
   };
   const open = {
     config: { pools: [{ name: 'workers', regions: [], nodeGroups: [] }] },
     fleet: {
+      view: { intents: { all: () => openIntents } },
       status: () => Promise.resolve(status()),
       scaleTo: (_pool: string, to: number) => {
         requests.push(to);
@@ -99,9 +106,11 @@ describe('pool scale', () => {
   );
 
   it('scales once when the autoscaler requests machines again', async () => {
-    const { done, requests, printed } = scaleWhile(2, three, (machines) => {
-      const id = aMachineId(10 + machines.length);
-      machines.push(aMachine({ id, phase: 'ready', intent: 'of the autoscaler' }));
+    const { done, requests, printed } = scaleWhile(2, three, {
+      afterRequest: (machines) => {
+        const id = aMachineId(10 + machines.length);
+        machines.push(aMachine({ id, phase: 'ready', intent: 'of the autoscaler' }));
+      },
     });
     await done;
     expect(requests).toEqual([2]);
@@ -111,12 +120,23 @@ describe('pool scale', () => {
 
   it('scales again when a VM is adopted meanwhile', async () => {
     let isFound = false;
-    const { done, requests, printed } = scaleWhile(2, three, (machines) => {
-      if (!isFound) machines.push(aMachine({ id: aMachineId(20), phase: 'ready' }));
-      isFound = true;
+    const { done, requests, printed } = scaleWhile(2, three, {
+      afterRequest: (machines) => {
+        if (!isFound) machines.push(aMachine({ id: aMachineId(20), phase: 'ready' }));
+        isFound = true;
+      },
     });
     await done;
     expect(requests).toEqual([2, 2]);
     expect(printed.out).toBe('pool workers has 2 machines\n');
+  });
+
+  it.each([
+    ['another pool', 'gpu', 'pool workers has 2 machines\n'],
+    ['the pool', 'workers', ''],
+  ])('waits for open requests of %s: %s', async (_, pool, out) => {
+    const { done, printed } = scaleWhile(2, three, { openIntents: [anIntent({ pool })] });
+    await done.catch(() => undefined);
+    expect(printed.out).toBe(out);
   });
 });

@@ -28,7 +28,7 @@ import type { OutputOptions } from './output-option.ts';
 import { parsePoolSize } from './parse-pool-size.ts';
 import { printObjects } from './print-objects.ts';
 import { requireNoVmLeftBehind } from './run-machine-delete.ts';
-import { runUntilDone } from './run-until-done.ts';
+import { listOpenIntents, runUntilDone } from './run-until-done.ts';
 import { parseTimeoutMs, type TimeoutOptions } from './timeout-option.ts';
 
 export interface ScaleOptions extends ConfigOptions, TimeoutOptions, DrainOptions, OutputOptions {
@@ -89,7 +89,7 @@ export async function scalePool(
     },
     isDone: async () => {
       const status = await open.fleet.status();
-      if (!isSettled(status, name)) return false;
+      if (!isSettled(open, status, name)) return false;
       // A pool is scaled once: machines that pods need since then stay.
       if ((countPart(status, part)?.target ?? 0) - countOthers(status) <= size) return true;
       // A machine whose drain was undone is not drained again.
@@ -104,10 +104,10 @@ export async function scalePool(
   requireNoneUndone(undoneDrains(await open.fleet.status(), intents));
 }
 
-function isSettled({ machines, openIntents }: FleetStatus, pool: string): boolean {
+function isSettled({ fleet }: OpenFleet, { machines }: FleetStatus, pool: string): boolean {
   const own = machines.filter((machine) => machine.pool === pool);
   return (
-    openIntents === 0 &&
+    listOpenIntents(fleet).every((intent) => intent.pool !== pool) &&
     own.every((machine) => isPhaseSettled(machine) || hasUndeletableSeed(machine))
   );
 }

@@ -12,7 +12,7 @@ import { formatGone } from './format-machines.ts';
 import type { OutputOptions } from './output-option.ts';
 import { deleteMachines, removeMachines } from './run-machine-delete.ts';
 import { failedMachinesError } from './run-pool-scale.ts';
-import { runUntilDone } from './run-until-done.ts';
+import { isRequestOpen, runUntilDone } from './run-until-done.ts';
 import {
   chooseTemplate,
   printTemplates,
@@ -168,9 +168,9 @@ async function build(host: CommandHost, open: OpenFleet, building: Building): Pr
     },
     isDone: async () => {
       await progress.print();
-      const { machines, openIntents } = await open.fleet.status();
+      const { machines } = await open.fleet.status();
       const left = machines.filter((one) => own.has(one.id) && !isPhaseSettled(one));
-      return openIntents === 0 && left.length === 0;
+      return left.length === 0 && !isRequestOpen(open.fleet, own);
     },
   });
   const { machines } = await open.fleet.status();

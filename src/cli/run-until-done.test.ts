@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { DriverEvents, DriverOptions, FleetStatus } from '../fleet/index.ts';
+import type { DriverEvents, DriverOptions, FleetStatus, FleetView } from '../fleet/index.ts';
 import type { Machine, MachineId } from '../model/machine.ts';
 import { type PvescalerError, Unauthorized, Unreachable } from '../ports/errors.ts';
 import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
+import { aMachineId, anIntent } from '../ports/fakes/sample-records.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { JournalQuery } from '../ports/journal.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
-import { type FleetOperation, runUntilDone } from './run-until-done.ts';
+import { type FleetOperation, isRequestOpen, runUntilDone } from './run-until-done.ts';
 
 const STUCK: Machine = {
   id: '00000000-0000-4000-8000-000000000001' as MachineId,
@@ -242,4 +243,15 @@ describe('runUntilDone with a region that cannot be read', () => {
     await expect(run(never)).rejects.toBe(refused);
     expect(clock.monotonic()).toBeGreaterThanOrEqual(60_000);
   });
+});
+
+it('a command waits for requests of its own machines, not for others', () => {
+  const machines = new Set([aMachineId(1), aMachineId(2)]);
+  const isOpen = (intent: Parameters<typeof anIntent>[0]) => {
+    const view = { intents: { all: () => [anIntent(intent)] } } as unknown as FleetView;
+    return isRequestOpen({ view }, machines);
+  };
+  expect(isOpen({ machines: [aMachineId(2), aMachineId(3)] })).toBe(true);
+  expect(isOpen({ machines: [aMachineId(2)], state: 'done' })).toBe(false);
+  expect(isOpen({ machines: [aMachineId(3)] })).toBe(false);
 });

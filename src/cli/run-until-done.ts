@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Submits a request to the fleet and waits until it is done. This process drives the fleet unless another one does.
 // Requests are durable: after an interruption the next driver continues.
+import type { Fleet } from '../fleet/index.ts';
 import { formatCount } from '../model/format-text.ts';
+import type { Intent } from '../model/intent.ts';
 import { RECONCILE_LEASE_MS } from '../model/lease.ts';
-import type { Machine } from '../model/machine.ts';
+import type { Machine, MachineId } from '../model/machine.ts';
 import { asPvescalerError, Cancelled, Conflict, TimedOut } from '../ports/errors.ts';
 import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
@@ -37,6 +39,19 @@ const MAX_CANCEL_MS = 10_000;
 const MAX_FINISH_MS = 20_000;
 /** Longer than the lease of a dead process lasts. */
 const OTHER_DRIVER_ALIVE_MS = RECONCILE_LEASE_MS + 5_000;
+
+/** Requests that are not carried out yet, as the last status has read them. Some wait for long, for newer settings. */
+export function listOpenIntents({ view }: Pick<Fleet, 'view'>): readonly Intent[] {
+  return view.intents.all().filter(({ state }) => state === 'open');
+}
+
+/** Whether a request for one of these machines is not carried out yet. */
+export function isRequestOpen(
+  fleet: Pick<Fleet, 'view'>,
+  machines: ReadonlySet<MachineId>,
+): boolean {
+  return listOpenIntents(fleet).some((intent) => intent.machines.some((id) => machines.has(id)));
+}
 
 export async function runUntilDone(
   host: CommandHost,

@@ -16,7 +16,7 @@ export interface OpenState {
   readonly store: Store;
   /** The database's path, or the namespace of the objects. */
   readonly location: string;
-  /** With the Lease of the driver, if processes on other machines use the same records. */
+  /** With the Lease of the driver, if one on another machine may use these records or those that they replace. */
   readonly openCluster: () => Promise<Cluster | undefined>;
 }
 
@@ -26,7 +26,10 @@ export function withStoreOptions(command: Command): Command {
     .option('--state <file>', 'path of the state database; no config is read');
 }
 
-/** Opens the database of `--state`, or the state of the config, and closes it afterwards. */
+/**
+ * Opens the database of `--state`, or the state of the config, and closes it afterwards. `mayCreate`: for an import, before
+ * which the cluster may be driven with other records.
+ */
 export async function withStore(
   host: CommandHost,
   { mayCreate = false, ...options }: StoreOptions & { readonly mayCreate?: boolean },
@@ -50,7 +53,8 @@ export async function withStore(
       store,
       location: describeStore(config.state),
       openCluster: async () => {
-        const cluster = kubernetes === undefined ? undefined : await connect(host, config.cluster);
+        const isConnected = kubernetes !== undefined || (mayCreate && config.isConnected);
+        const cluster = isConnected ? await connect(host, config.cluster) : undefined;
         if (cluster !== undefined) closeSteps.push(() => cluster.close());
         return cluster;
       },
@@ -60,16 +64,24 @@ export async function withStore(
   }
 }
 
-type StateConfig = Pick<Config, 'state' | 'cluster'>;
+interface StateConfig extends Pick<Config, 'state' | 'cluster'> {
+  /** Whether a driver with this config uses the Lease of the cluster. */
+  readonly isConnected: boolean;
+}
 
 /** Undefined when the config is invalid, which is then reported. */
 async function readStateConfig(
   host: CommandHost,
   { config, state }: StoreOptions,
 ): Promise<StateConfig | undefined> {
-  if (state !== undefined) return { state: { path: state, kubernetes: undefined }, cluster: NONE };
+  if (state !== undefined)
+    return { state: { path: state, kubernetes: undefined }, cluster: NONE, isConnected: false };
   const result = await readConfigFor(host.context, config === undefined ? {} : { config });
-  if (result.ok) return result.config;
+  if (result.ok) {
+    const { shouldConnectKubernetes } = await import('../setup/index.ts');
+    const isConnected = shouldConnectKubernetes(result.config, host.context.environment);
+    return { ...result.config, isConnected };
+  }
   await reportConfigErrors(host, result.problems);
   return undefined;
 }

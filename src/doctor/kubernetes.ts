@@ -6,6 +6,7 @@ import { readProviderId } from '../model/provider-id.ts';
 import type { AccessRight, ClusterInspector, InspectedNode } from '../ports/inspection.ts';
 import { describeStore } from '../setup/index.ts';
 import { type Check, failure, failureOf, type Outcome, ok, skipped, warning } from './check.ts';
+import { describeOutdated } from './definitions.ts';
 import { unique } from './region-reader.ts';
 
 export const KUBERNETES_GROUP = 'Kubernetes';
@@ -51,7 +52,8 @@ export function rightChecks(inspector: ClusterInspector, config: Config): readon
 }
 
 export const GROUP_VERSION = 'pvescaler.dev/v1alpha1';
-const STATE_KINDS = ['ProxmoxMachine', 'ProxmoxMachineRequest', 'ProxmoxPoolState'];
+const INSTALL_KINDS = `Install the CustomResourceDefinitions of this release:
+kubectl apply -f deploy/crds`;
 
 /** Records in the cluster need their kinds; a database must not be one of several. */
 export function stateCheck(inspector: ClusterInspector, config: Config): Check {
@@ -60,13 +62,24 @@ export function stateCheck(inspector: ClusterInspector, config: Config): Check {
     group: KUBERNETES_GROUP,
     run: async (signal) => {
       if (config.state.kubernetes === undefined) return judgeReplicas(inspector, config, signal);
-      const kinds = await inspector.kinds(GROUP_VERSION, { signal });
-      const missing = STATE_KINDS.filter((kind) => !kinds.includes(kind));
-      if (missing.length === 0) return ok(`records in ${describeStore(config.state)}`);
-      return failure(
-        `the API server does not know ${missing.join(', ')} of ${GROUP_VERSION}`,
-        'Install the CustomResourceDefinitions:\nkubectl apply -f deploy/crds',
+      const kinds = await Promise.all(
+        inspector.recordKinds.map(async ({ kind, schema }) => ({
+          kind,
+          schema,
+          served: await inspector.schema(GROUP_VERSION, kind, { signal }),
+        })),
       );
+      const missing = kinds.filter(({ served }) => served === undefined).map(({ kind }) => kind);
+      if (missing.length > 0)
+        return failure(
+          `the API server does not know ${missing.join(', ')} of ${GROUP_VERSION}`,
+          INSTALL_KINDS,
+        );
+      const outdated = kinds.flatMap(
+        ({ kind, schema, served }) => describeOutdated(kind, schema, served) ?? [],
+      );
+      if (outdated.length > 0) return failure(outdated.join('; '), INSTALL_KINDS);
+      return ok(`records in ${describeStore(config.state)}`);
     },
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request to the API server: returns parsed JSON or a Status. Never retries, never interprets the result.
 import type { Clock } from '../ports/clock.ts';
-import { Bug, Cancelled, PvescalerError, TimedOut } from '../ports/errors.ts';
+import { Bug, Cancelled, PvescalerError, TimedOut, Unreachable } from '../ports/errors.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../ports/transport.ts';
 import { type ApiStatus, readStatus, translateStatus } from './status.ts';
 
@@ -36,9 +36,14 @@ interface ApiClientOptions {
   readonly requestTimeoutMs: number;
 }
 
+/** An API server that has been started answers before it has read the roles, and refuses everything until then. */
+const STARTING_MS = 30_000;
+
 export class ApiClient {
   readonly #options: ApiClientOptions;
   readonly #server: string;
+  /** Monotonic time of the last connection that failed or ended with an error. */
+  #failedAt = -Infinity;
 
   constructor(options: ApiClientOptions) {
     this.#options = options;
@@ -56,7 +61,7 @@ export class ApiClient {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
         return { ok: true, value: parseJson(text, request.operation) as T };
       }
-      return { ok: false, status: readStatus(response.status, parseJsonOrUndefined(text)) };
+      return { ok: false, status: this.#readStatus(request, response.status, text) };
     });
   }
 
@@ -77,12 +82,51 @@ export class ApiClient {
     const { signal } = request;
     const timeoutMs = request.timeoutMs ?? this.#options.requestTimeoutMs;
     const response = await this.#send(request, { signal, timeoutMs, streamsResponse: true });
-    if (response.status === 200) return { ok: true, body: response.body };
+    if (response.status === 200) return { ok: true, body: this.#observe(response.body, signal) };
     const text = await readText(response.body);
-    return { ok: false, status: readStatus(response.status, parseJsonOrUndefined(text)) };
+    return { ok: false, status: this.#readStatus(request, response.status, text) };
   }
 
-  #send(
+  /** A refusal of a server that may just have been started is no lasting one: it throws as if there was no server. */
+  #readStatus({ operation }: ApiRequest, httpStatus: number, text: string): ApiStatus {
+    const status = readStatus(httpStatus, parseJsonOrUndefined(text));
+    const isStarting = this.#options.clock.monotonic() - this.#failedAt < STARTING_MS;
+    if (status.code !== 403 || !isStarting) return status;
+    const message = `${operation}: refused right after the API server was unreachable: ${status.message}`;
+    const facts = { httpStatus: status.code, requestSent: false };
+    throw new Unreachable('KUBERNETES_UNREACHABLE', message, { facts });
+  }
+
+  async *#observe(
+    body: AsyncIterable<Uint8Array>,
+    signal: AbortSignal | undefined,
+  ): AsyncIterable<Uint8Array> {
+    try {
+      yield* body;
+    } catch (error) {
+      this.#recordFailure(error, signal);
+      throw error;
+    }
+  }
+
+  #recordFailure(error: unknown, signal: AbortSignal | undefined): void {
+    const isOfServer = !(error instanceof PvescalerError) || error.class === 'Unreachable';
+    if (isOfServer && !isAborted(signal)) this.#failedAt = this.#options.clock.monotonic();
+  }
+
+  async #send(
+    request: ApiRequest,
+    limits: Pick<TransportRequest, 'signal' | 'timeoutMs' | 'streamsResponse'>,
+  ): Promise<TransportResponse> {
+    try {
+      return await this.#transmit(request, limits);
+    } catch (error) {
+      this.#recordFailure(error, limits.signal);
+      throw error;
+    }
+  }
+
+  #transmit(
     request: ApiRequest,
     limits: Pick<TransportRequest, 'signal' | 'timeoutMs' | 'streamsResponse'>,
   ): Promise<TransportResponse> {

@@ -10,6 +10,8 @@ import type {
 import type { ApiClient } from './api-client.ts';
 import { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
 import { asRecord, asString, translateStatus } from './status.ts';
+import { schemaOf } from './store/definitions.ts';
+import { RECORD_KINDS } from './store/kinds.ts';
 
 interface InspectorOptions {
   readonly api: ApiClient;
@@ -28,6 +30,7 @@ export function createClusterInspector(options: InspectorOptions): ClusterInspec
     server,
     caPem,
     rights: RIGHTS.flatMap((right) => listAccessRights(right, namespace)),
+    recordKinds: RECORD_KINDS.map((kind) => ({ kind: kind.kind, schema: schemaOf(kind) })),
     version: async (call) => {
       const request = {
         path: '/version',
@@ -38,7 +41,6 @@ export function createClusterInspector(options: InspectorOptions): ClusterInspec
     },
     isAllowed: (right, call) => reviewAccess(api, right, call),
     nodes: (call) => listNodes(api, call),
-    kinds: (groupVersion, call) => listKinds(api, groupVersion, call),
     schema: (groupVersion, kind, call) => readSchema(api, { groupVersion, kind, call }),
     containers: (image, call) => listContainers(api, image, call),
     close,
@@ -93,18 +95,6 @@ async function listNodes(api: ApiClient, call: CallOptions): Promise<readonly In
       labels: readTexts(metadata['labels']),
     };
   });
-}
-
-async function listKinds(
-  api: ApiClient,
-  groupVersion: string,
-  call: CallOptions,
-): Promise<readonly string[]> {
-  const operation = `list the kinds of ${groupVersion}`;
-  const result = await api.request({ path: `/apis/${groupVersion}`, operation, ...call });
-  if (!result.ok && result.status.code !== 404) throw translateStatus(result.status, operation);
-  if (!result.ok) return [];
-  return listOf(asRecord(result.value)['resources']).map((one) => asString(asRecord(one)['kind']));
 }
 
 interface SchemaRequest {

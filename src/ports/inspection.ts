@@ -88,11 +88,11 @@ export interface ClusterInspector {
   readonly caPem: string | undefined;
   /** Everything that pvescaler does in the cluster. */
   readonly rights: readonly AccessRight[];
+  /** Kinds of records in the cluster (`state.kubernetes`), with the OpenAPI schemas that this release expects. */
+  readonly recordKinds: readonly { readonly kind: string; readonly schema: object }[];
   version(options: CallOptions): Promise<string>;
   isAllowed(right: AccessRight, options: CallOptions): Promise<boolean>;
   nodes(options: CallOptions): Promise<readonly InspectedNode[]>;
-  /** Kinds of this API group and version that the server knows; none if it does not know the group. */
-  kinds(groupVersion: string, options: CallOptions): Promise<readonly string[]>;
   /** The OpenAPI schema of the kind; undefined if the server does not know it. */
   schema(
     groupVersion: string,

@@ -11,5 +11,11 @@ export type {
 } from './context.ts';
 export { findChecksum } from './image-checksums.ts';
 export { findMissingAccess } from './missing-access.ts';
-export { needsCluster, type OpenFleet, type OpenOptions, openFleet } from './open-fleet.ts';
+export {
+  needsCluster,
+  type OpenFleet,
+  type OpenOptions,
+  openFleet,
+  shouldConnectKubernetes,
+} from './open-fleet.ts';
 export { describeStore, openLocalStore, openRecords } from './open-store.ts';

@@ -203,7 +203,7 @@ export function needsCluster({ cluster, pools, state }: Config): boolean {
  * The Cluster Autoscaler identifies machines by their Nodes, including those of pools with `join: none`. In a pod that
  * cluster is known; outside, the config must name it.
  */
-function shouldConnectKubernetes(
+export function shouldConnectKubernetes(
   config: Config,
   environment: SetupContext['environment'],
 ): boolean {

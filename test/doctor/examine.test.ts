@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { poolDefinition } from '../../src/config/index.ts';
 import { CHECK_NAMES, type CheckName, type CheckResult } from '../../src/doctor/index.ts';
+import { RESOURCE_DEFINITIONS } from '../../src/kubernetes/index.ts';
 import type { ClusterDescription } from '../../src/sim/proxmox/index.ts';
 import {
   AUTOSCALER_ARGS,
@@ -346,6 +347,31 @@ describe('examine', () => {
         status: 'failure',
         cause:
           'the definition of ProxmoxPool is of an older release: it does not know spec.deletionPolicy, spec.join rke2, status.maxReplicas',
+      },
+    ]);
+  });
+
+  it('accepts the definitions of records of this release, and names what older ones lack', async () => {
+    const examineWith = async (definitions: readonly object[]) => {
+      const results = await examineInstallation({
+        config: ({ state }) => Object.assign(state, { kubernetes: {} }),
+        kubernetes: (sim) => sim.install(definitions),
+      });
+      return find(results, 'state');
+    };
+    expect(await examineWith(RESOURCE_DEFINITIONS)).toMatchObject([
+      { status: 'ok', detail: expect.stringContaining('records in') },
+    ]);
+    const older = JSON.stringify(RESOURCE_DEFINITIONS)
+      .replace('"nodeUid":', '"wasNodeUid":')
+      .replace('"cancel-drain",', '');
+    expect(await examineWith(JSON.parse(older))).toMatchObject([
+      {
+        status: 'failure',
+        cause: expect.stringMatching(
+          /^the definition of ProxmoxMachine is of an older release: it does not know .*nodeUid; the definition of ProxmoxMachineRequest .* spec\.kind cancel-drain$/,
+        ),
+        fix: expect.stringMatching(/\nkubectl apply -f deploy\/crds$/),
       },
     ]);
   });

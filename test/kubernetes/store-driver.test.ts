@@ -95,6 +95,24 @@ it('replicas that accept requests at the same instant create no more than the ma
   for (const { end } of replicas) await end();
 });
 
+it('an API server that has just been restarted, and does not know its roles yet, fails no machine', async () => {
+  const { clock, bench, startDriver } = await setUp();
+  const { fleet, store, end } = await startDriver('a', 1);
+  await clock.advance(3_000);
+  await fleet.scaleTo('workers', 3, REASON);
+  while (!(await phasesOf(store)).includes('creating')) await clock.advance(100);
+  const { faults, watches } = bench.sim;
+  watches.disconnect();
+  faults.add({ verb: 'WATCH', fault: { kind: 'disconnect' }, times: 3 });
+  faults.add({ verb: 'PUT', fault: { kind: 'status', status: 403 }, times: 2 });
+  for (let second = 0; second < 120; second += 1) await clock.advance(1_000);
+  expect(await phasesOf(store)).toEqual(['ready', 'ready', 'ready']);
+  const reasons = (await store.journal.read({ limit: 100 })).map(({ reason }) => reason);
+  expect(reasons).not.toContain('PERMISSION_MISSING');
+  expect(reasons).not.toContain('PoolBackedOff');
+  await end();
+});
+
 describe('a driver that is killed', () => {
   async function setUpPasses(settings: FleetSettings) {
     const parts = aTestFleet(settings);

@@ -48,7 +48,8 @@ function columnOf({ name, type, path, description, isWide }: PrinterColumn): obj
   return { name, type, jsonPath: path, description, ...(isWide && { priority: 1 }) };
 }
 
-function schemaOf({ description, spec, status, specRules }: ObjectKind): Schema {
+/** Of an object of this kind. */
+export function schemaOf({ description, spec, status, specRules }: ObjectKind): Schema {
   const rules = specRules.length > 0 && { 'x-kubernetes-validations': specRules };
   return {
     type: 'object',

@@ -51,6 +51,8 @@ export interface ObjectKind {
   readonly hasStatusSubresource: boolean;
   /** The status of an object that has none; such a status is not written at creation. */
   readonly initialStatus?: JsonRecord;
+  /** Whether the status of a new object is written at once: it may be the last write for long. */
+  readonly isStatusDue?: (parts: RecordParts) => boolean;
   readonly parts: readonly RecordPart[];
   /** Whether the records need no object any more: then only this process remembers them. */
   readonly isOver?: (parts: RecordParts) => boolean;
@@ -77,13 +79,20 @@ const MACHINE: ObjectKind = {
   status: machineStatus,
   specRules: IMMUTABLE,
   hasStatusSubresource: true,
+  // Adopted, imported or failed at once.
+  isStatusDue: ({ machines }) => machines?.phase !== 'requested',
   parts: [
     { collection: 'machines', idField: 'id' },
     { collection: 'drains', idField: 'machine', statusField: 'drain' },
   ],
   columns: [
     { name: 'Pool', type: 'string', path: '.spec.pool', description: 'Pool of the machine.' },
-    { name: 'Phase', type: 'string', path: '.status.phase', description: 'Phase of its life.' },
+    {
+      name: 'Phase',
+      type: 'string',
+      path: '.status.phase',
+      description: 'Phase of its life; empty before its VM is created.',
+    },
     {
       name: 'Host',
       type: 'string',

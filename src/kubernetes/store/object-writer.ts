@@ -221,7 +221,8 @@ export class ObjectWriter {
     const isOver = isEmpty || kind.isOver?.(parts) === true;
     if (base === undefined) {
       if (isOver || copy.isRemembered(name)) return {};
-      return client.create(toObject(kind, key, parts), isFenced);
+      const created = await client.create(toObject(kind, key, parts), isFenced);
+      return this.#withStatus({ name, key, parts, isFenced }, created);
     }
     const { uid, version, metadata, spec } = base;
     const resourceVersion = String(version);
@@ -240,6 +241,25 @@ export class ObjectWriter {
       ...content,
     };
     return client.replace(name, object, isFenced);
+  }
+
+  /** Until its status is written, `kubectl get` shows none of a new object. The annotation has it, so this may fail. */
+  async #withStatus(target: Target, created: WriteOutcome): Promise<WriteOutcome> {
+    const { kind, client } = this.#options;
+    const { name, key, parts, isFenced } = target;
+    if (created === 'refused' || created.object === undefined) return created;
+    if (kind.isStatusDue?.(parts) !== true) return created;
+    const { metadata, spec } = created.object;
+    const { uid = '', resourceVersion = '' } = metadata;
+    const content = toContent(kind, { key, parts, spec });
+    const object = {
+      apiVersion: API_VERSION,
+      kind: kind.kind,
+      metadata: { name, uid, resourceVersion },
+      ...content,
+    };
+    const written = await client.replace(name, object, isFenced).catch(() => 'refused' as const);
+    return written === 'refused' ? created : written;
   }
 
   #confirm({ name, key, parts }: Target, { object }: Exclude<WriteOutcome, 'refused'>): void {
