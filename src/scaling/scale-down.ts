@@ -188,6 +188,12 @@ class ScaleDownDecision {
     return this.#input.memory.replacement?.replaced.includes(id) === true;
   }
 
+  /** Machines of a replacement are drained in its order, for which it was simulated. */
+  #replacedIndex({ id }: ScalingMachine): number {
+    const index = this.#input.memory.replacement?.replaced.indexOf(id) ?? -1;
+    return index < 0 ? Number.MAX_SAFE_INTEGER : index;
+  }
+
   #neededByPending({ id, node }: Machine): Refused | undefined {
     const assigned = new Set(this.#input.memory.assignments[id] ?? []);
     if (assigned.size === 0) return undefined;
@@ -211,7 +217,7 @@ class ScaleDownDecision {
     const known = this.#input.memory.unneededSince;
     const keys = ({ machine, utilization }: Candidate): readonly number[] => [
       utilization.pods === 0 ? 0 : 1,
-      this.#isReplaced(machine) ? 0 : 1,
+      this.#replacedIndex(machine),
       known[machine.id] === undefined ? 1 : 0,
       utilization.value,
       utilization.pods,

@@ -31,11 +31,15 @@ const POD_LABELS = new Set([
   'controller-revision-hash',
 ]);
 
+/** Returns an index below the number of nodes with the highest score. */
+export type ChooseTied = (count: number) => number;
+
 /** One of these nodes, each of which accepts the pod. */
 export function chooseByDefaultScores(
   moving: MovingPod,
   nodes: readonly NodeInfo[],
   cluster: ClusterState,
+  chooseTied: ChooseTied = () => 0,
 ): NodeInfo | undefined {
   const [only, ...others] = nodes;
   if (others.length === 0) return only;
@@ -45,18 +49,19 @@ export function chooseByDefaultScores(
     affinityScores(pod, nodes),
     taintScores(pod, nodes),
   ].filter((scores) => scores !== undefined);
-  let best: NodeInfo | undefined;
+  let best: NodeInfo[] = [];
   let most = Number.NEGATIVE_INFINITY;
   for (const [index, nodeInfo] of nodes.entries()) {
     const score = parts.reduce(
       (sum, scores) => sum + (scores[index] ?? 0),
       resourceScore(moving, nodeInfo),
     );
+    if (score === most) best.push(nodeInfo);
     if (score <= most) continue;
-    best = nodeInfo;
+    best = [nodeInfo];
     most = score;
   }
-  return best;
+  return best[best.length > 1 ? chooseTied(best.length) : 0];
 }
 
 /** NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation, rounded as they round. */

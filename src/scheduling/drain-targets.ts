@@ -3,7 +3,7 @@
 // every change, so that a simulated drain costs as much as the pods that it moves, not as much as the cluster.
 
 import type { Pod } from '../model/pod.ts';
-import { chooseByDefaultScores } from './default-scores.ts';
+import { type ChooseTied, chooseByDefaultScores } from './default-scores.ts';
 import { isPermanentlyRejected, isReversiblyRejected, passesNodeRules } from './filters/all.ts';
 import { hasCapacity } from './filters/node-resources.ts';
 import { runAllFiltersWith } from './filters/nominated.ts';
@@ -20,6 +20,8 @@ export interface TargetOptions {
   readonly avoid: ReadonlySet<string>;
   /** Nominated pods by node. They keep their space, whatever their priority. */
   readonly nominated: ReadonlyMap<string, readonly Pod[]>;
+  /** Of nodes that kube-scheduler prefers equally. Absent: the first. */
+  readonly chooseTied?: ChooseTied | undefined;
 }
 
 /** So many nodes with the most free space are scored. In a large cluster kube-scheduler looks at a part, too. */
@@ -121,7 +123,8 @@ export class DrainTargets {
   /** The accepting node that kube-scheduler prefers with its default profile. */
   preferred(moving: MovingPod, options: TargetOptions): NodeInfo | undefined {
     this.#update();
-    return chooseByDefaultScores(moving, this.#emptiest(moving, options), this.#cluster);
+    const nodes = this.#emptiest(moving, options);
+    return chooseByDefaultScores(moving, nodes, this.#cluster, options.chooseTied);
   }
 
   #emptiest(moving: MovingPod, options: TargetOptions): readonly NodeInfo[] {

@@ -8,6 +8,7 @@
 // holds the data that filters read; it is updated incrementally.
 
 export { checkFit } from './check-fit.ts';
+export type { ChooseTied } from './default-scores.ts';
 export { type DrainAttempt, simulateDrains } from './drain-sequence.ts';
 export {
   type DrainSimulation,
