@@ -132,15 +132,6 @@ class ReplacementSearch {
       this.#work += sum(candidates.map(({ pods }) => pods.length));
       const replaced = findDrainable(this.#input, this.#up.cluster, { machines, candidates });
       const found = { machines, replaced };
-      T?.(
-        this.#isPossible(found)
-          ? 'found'
-          : replaced.length <= machines.length
-            ? 'notfewer'
-            : 'other',
-        found,
-        size,
-      );
       return this.#isPossible(found) ? [found] : [];
     });
   }

@@ -67,6 +67,12 @@ interface Selected {
   readonly attempt: DrainAttempt;
 }
 
+interface Selection {
+  readonly selected: readonly Selected[];
+  /** Machines of a replacement that others may take the place of. */
+  readonly failed: ReadonlyMap<string, Refused>;
+}
+
 export function scaleDown(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
@@ -251,9 +257,11 @@ class ScaleDownDecision {
           }
           this.#evictable.push(candidate);
           const attempt = tryDrain(node.name);
-          if (!attempt.isPossible) this.#refuse(node.name, this.#nowhereRefusal(node, attempt));
-          else this.#unneededSince[machine.id] = this.#unneededSinceOf(machine);
-          return attempt.isPossible;
+          if (attempt.isPossible) this.#unneededSince[machine.id] = this.#unneededSinceOf(machine);
+          // A machine of a replacement need not be removable beside all others: its turn comes when it is selected.
+          else if (!this.#isReplaced(machine))
+            this.#refuse(node.name, this.#nowhereRefusal(node, attempt));
+          return attempt.isPossible || this.#isReplaced(machine);
         }),
     );
   }
@@ -324,8 +332,10 @@ class ScaleDownDecision {
     return true;
   }
 
-  #select(due: readonly Candidate[]): readonly Selected[] {
+  #select(due: readonly Candidate[]): Selection {
     const quotas = new PoolQuotas(this.#input);
+    const batch = new PoolQuotas(this.#input);
+    const failed = new Map<string, Refused>();
     const budgets = this.#budgets.fresh();
     const { snapshot } = this.#input;
     for (const { name } of findLeavingNodes(this.#input)) budgets.use(snapshot.podsOn(name));
@@ -336,14 +346,20 @@ class ScaleDownDecision {
     const allowed = due.filter((candidate) => {
       const refused =
         delayRefusal(candidate, this.#input.now) ??
-        quotas.refusalOf(candidate) ??
+        batch.refusalOf(candidate) ??
         headroom.limitedRefusalOf(candidate);
       if (refused !== undefined) this.#refuse(candidate.node.name, refused);
+      // Those that are drained later may get pods meanwhile, as in the simulation.
+      else if (this.#isReplaced(candidate.machine)) batch.use(candidate);
       return refused === undefined;
     });
     // Pods must not move to a node that is removed next.
     const avoid = new Set([...this.#unusable, ...allowed.map(({ node }) => node.name)]);
-    const options = this.#drainOptions(avoid, SELECTION_CHECKS);
+    const options = {
+      ...this.#drainOptions(avoid, SELECTION_CHECKS),
+      // What was simulated is repeated: other places for the first pods may leave none for the last ones.
+      asScheduled: this.#input.memory.replacement !== undefined,
+    };
     const labels = new Map(this.#cluster.nodes.map((node) => [node.name, node.labels]));
     const selected = simulateDrains(this.#cluster, options, (tryDrain) =>
       allowed.flatMap((candidate) => {
@@ -351,7 +367,8 @@ class ScaleDownDecision {
         const outcome = this.#trySelect(candidate, { quotas, budgets, tryDrain, labels });
         if ('code' in outcome) {
           avoid.delete(node.name);
-          this.#refuse(node.name, outcome);
+          if (this.#isReplaced(candidate.machine)) failed.set(node.name, outcome);
+          else this.#refuse(node.name, outcome);
           return [];
         }
         quotas.use(candidate);
@@ -366,7 +383,7 @@ class ScaleDownDecision {
       if (refused === undefined) removed.push(one);
       else this.#refuse(one.candidate.node.name, refused);
     }
-    return removed;
+    return { selected: removed, failed };
   }
 
   /** The first machines whose pods find a node where kube-scheduler would place them, too. */
@@ -374,12 +391,13 @@ class ScaleDownDecision {
     const known = this.#refusals.length;
     const risky = new Map<string, Refused>();
     for (let round = 1; ; round += 1) {
-      const selected = this.#select(due.filter(({ node }) => !risky.has(node.name)));
-      const found = findRisky(
+      const { selected, failed } = this.#select(due.filter(({ node }) => !risky.has(node.name)));
+      const waiting = findRisky(
         selected.map(({ candidate }) => candidate.node.name),
         this.#cluster,
         this.#drainOptions(this.#unusable, 0),
       );
+      const found = new Map([...failed, ...waiting]);
       for (const [name, refused] of found) risky.set(name, refused);
       if (found.size === 0 || round === MAX_SELECTIONS) {
         for (const [name, refused] of risky) this.#refuse(name, refused);
