@@ -40,6 +40,7 @@ import {
   replacingRefusal,
   utilizationRefusal,
 } from './removal-candidate.ts';
+import { findReplacementWait } from './replacement.ts';
 import { comparePods, type ScaleUp } from './scale-up.ts';
 import { findRisky } from './scheduling-risk.ts';
 import { utilizationOf } from './utilization.ts';
@@ -289,11 +290,20 @@ class ScaleDownDecision {
   /** Those that have been unneeded for long enough. */
   #findDue(unneeded: readonly Candidate[]): readonly Candidate[] {
     const { now } = this.#input;
+    const waitsFor = findReplacementWait(this.#input, this.#up);
     return unneeded.filter(({ machine, node, state }) => {
+      if (this.#isReplaced(machine)) {
+        if (waitsFor !== undefined)
+          this.#refuse(node.name, {
+            code: 'NodeRemovalWaits',
+            reason: `node ${node.name} is replaced by new machines, and waits for ${waitsFor}`,
+          });
+        return waitsFor === undefined;
+      }
       const { unneededTimeMs } = state.pool.config.scaleDown;
       const since = this.#unneededSince[machine.id] ?? now;
       const until = since + unneededTimeMs;
-      if (until <= now || this.#isReplaced(machine)) return true;
+      if (until <= now) return true;
       this.#refuse(node.name, {
         code: 'NodeUnneededTooShort',
         reason:
