@@ -21,14 +21,15 @@ export interface DrainPlan {
   readonly machines: readonly PlannedMachine[];
   /** In the order in which they are drained. */
   readonly candidates: readonly Candidate[];
+  /** Of nodes with the same score. Absent: the first. */
+  readonly chooseTied?: ChooseTied;
 }
 
 /** Those that can be drained, in this order, as many at a time as their pools allow. */
 export function findDrainable(
   input: ScalingInput,
   cluster: Snapshot,
-  { machines, candidates }: DrainPlan,
-  chooseTied?: ChooseTied,
+  { machines, candidates, chooseTied }: DrainPlan,
 ): readonly Candidate[] {
   const avoid = new Set(input.unreadyNodes);
   const options = {
@@ -57,7 +58,7 @@ export function areSurelyDrainable(
   plan: DrainPlan,
 ): boolean {
   return CHECKED_SEEDS.every((seed) => {
-    const drained = findDrainable(input, cluster, plan, pseudoRandom(seed));
+    const drained = findDrainable(input, cluster, { ...plan, chooseTied: pseudoRandom(seed) });
     return drained.length === plan.candidates.length;
   });
 }

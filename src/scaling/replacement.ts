@@ -5,7 +5,7 @@
 
 import type { MachineId } from '../model/machine.ts';
 import { isLeftOnNode } from './eviction-rules.ts';
-import { findLeavingNodes, isReady, isStaying } from './expected-nodes.ts';
+import { findLeavingNodes, isStaying } from './expected-nodes.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingInput } from './input.ts';
 import type { ScalingMemory } from './memory.ts';
@@ -91,24 +91,6 @@ function stalledMs(pools: ScalingInput['pools']): number {
   const delays = settings.flatMap((one) => [one.delayAfterAddMs, one.delayAfterDeleteMs]);
   const unneededMs = Math.max(0, ...settings.map(({ unneededTimeMs }) => unneededTimeMs));
   return Math.min(MAX_STALLED_MS, unneededMs) + Math.max(0, ...delays);
-}
-
-/**
- * What the next drains of a replacement wait for: pods are scheduled as simulated only when all new machines are there, and when
- * the pods of the last drains run again.
- */
-export function findReplacementWait(
-  { machines, memory: { replacement } }: ScalingInput,
-  { placements }: ScaleUp,
-): string | undefined {
-  if (replacement === undefined) return undefined;
-  const added = machines.filter(({ id }) => replacement.added.includes(id));
-  if (!added.every(isReady)) return 'the other new machines';
-  const staying = stayingIds(machines);
-  if (replacement.replaced.some((id) => !staying.has(id))) return 'the removals before it';
-  return placements.some(({ pod }) => !isPlaceholder(pod))
-    ? 'pods that are being scheduled'
-    : undefined;
 }
 
 /** Whether nothing else is in progress, and the last search is long enough ago. */

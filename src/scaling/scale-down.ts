@@ -40,7 +40,7 @@ import {
   replacingRefusal,
   utilizationRefusal,
 } from './removal-candidate.ts';
-import { findReplacementWait } from './replacement.ts';
+import { findReplacementWait, sortForRemoval, waitingRefusal } from './removal-order.ts';
 import { comparePods, type ScaleUp } from './scale-up.ts';
 import { findRisky } from './scheduling-risk.ts';
 import { utilizationOf } from './utilization.ts';
@@ -66,12 +66,6 @@ const MAX_SELECTIONS = 20;
 interface Selected {
   readonly candidate: Candidate;
   readonly attempt: DrainAttempt;
-}
-
-interface Selection {
-  readonly selected: readonly Selected[];
-  /** Machines of a replacement that others may take the place of. */
-  readonly failed: ReadonlyMap<string, Refused>;
 }
 
 export function scaleDown(
@@ -115,7 +109,7 @@ class ScaleDownDecision {
   }
 
   decide(): ScaleDown {
-    const candidates = this.#findCandidates().toSorted((left, right) => this.#compare(left, right));
+    const candidates = sortForRemoval(this.#findCandidates(), this.#input.memory);
     const unneeded = this.#judge(candidates);
     const due = this.#findDue(unneeded);
     const steps = this.#blockedByCluster(due) ? [] : this.#selectSafe(due);
@@ -195,12 +189,6 @@ class ScaleDownDecision {
     return this.#input.memory.replacement?.replaced.includes(id) === true;
   }
 
-  /** Machines of a replacement are drained in its order, for which it was simulated. */
-  #replacedIndex({ id }: ScalingMachine): number {
-    const index = this.#input.memory.replacement?.replaced.indexOf(id) ?? -1;
-    return index < 0 ? Number.MAX_SAFE_INTEGER : index;
-  }
-
   #neededByPending({ id, node }: Machine): Refused | undefined {
     const assigned = new Set(this.#input.memory.assignments[id] ?? []);
     if (assigned.size === 0) return undefined;
@@ -214,28 +202,6 @@ class ScaleDownDecision {
       reason: `node ${node.name} was created for ${formatCount(waiting.length, 'pod')} that will be scheduled, such as ${podKey(first.pod)}`,
       facts: { pods: waiting.length },
     };
-  }
-
-  /**
-   * Empty machines first. Then those that were unneeded before, so that their time is not lost. Then the lowest
-   * utilization, the fewest pods, the youngest.
-   */
-  #compare(left: Candidate, right: Candidate): number {
-    const known = this.#input.memory.unneededSince;
-    const keys = ({ machine, utilization }: Candidate): readonly number[] => [
-      utilization.pods === 0 ? 0 : 1,
-      this.#replacedIndex(machine),
-      known[machine.id] === undefined ? 1 : 0,
-      utilization.value,
-      utilization.pods,
-      -machine.requestedAt,
-    ];
-    const others = keys(right);
-    for (const [i, value] of keys(left).entries()) {
-      const difference = value - (others[i] ?? 0);
-      if (difference !== 0) return difference;
-    }
-    return left.machine.id < right.machine.id ? -1 : 1;
   }
 
   // Judgement: which candidates are unneeded, all together?
@@ -293,11 +259,7 @@ class ScaleDownDecision {
     const waitsFor = findReplacementWait(this.#input, this.#up);
     return unneeded.filter(({ machine, node, state }) => {
       if (this.#isReplaced(machine)) {
-        if (waitsFor !== undefined)
-          this.#refuse(node.name, {
-            code: 'NodeRemovalWaits',
-            reason: `node ${node.name} is replaced by new machines, and waits for ${waitsFor}`,
-          });
+        if (waitsFor !== undefined) this.#refuse(node.name, waitingRefusal(node, waitsFor));
         return waitsFor === undefined;
       }
       const { unneededTimeMs } = state.pool.config.scaleDown;
@@ -342,7 +304,8 @@ class ScaleDownDecision {
     return true;
   }
 
-  #select(due: readonly Candidate[]): Selection {
+  /** `failed`: machines of a replacement that others may take the place of. */
+  #select(due: readonly Candidate[]) {
     const quotas = new PoolQuotas(this.#input);
     const batch = new PoolQuotas(this.#input);
     const failed = new Map<string, Refused>();

@@ -31,18 +31,13 @@ const POD_LABELS = new Set([
   'controller-revision-hash',
 ]);
 
-/** Returns an index below the number of nodes with the highest score. */
-export type ChooseTied = (count: number) => number;
-
-/** One of these nodes, each of which accepts the pod. */
-export function chooseByDefaultScores(
+/** Of these nodes, each of which accepts the pod, those with the highest score. */
+export function preferredByDefaultScores(
   moving: MovingPod,
   nodes: readonly NodeInfo[],
   cluster: ClusterState,
-  chooseTied: ChooseTied = () => 0,
-): NodeInfo | undefined {
-  const [only, ...others] = nodes;
-  if (others.length === 0) return only;
+): readonly NodeInfo[] {
+  if (nodes.length < 2) return nodes;
   const { pod } = moving.pendingPod;
   const parts = [
     spreadScores(spreadOf(moving, cluster), nodes),
@@ -61,7 +56,7 @@ export function chooseByDefaultScores(
     best = [nodeInfo];
     most = score;
   }
-  return best[best.length > 1 ? chooseTied(best.length) : 0];
+  return best;
 }
 
 /** NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation, rounded as they round. */

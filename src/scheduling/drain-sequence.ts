@@ -5,10 +5,9 @@
 
 import type { Node } from '../model/node.ts';
 import { type Pod, sortForEviction } from '../model/pod.ts';
-import type { ChooseTied } from './default-scores.ts';
 import { DrainSearch } from './drain-search.ts';
 import { emptyNode, type PodMove, podsToMove } from './drain-simulation.ts';
-import { DrainTargets } from './drain-targets.ts';
+import { type ChooseTied, DrainTargets } from './drain-targets.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { MovingPod } from './state/placed-pod.ts';

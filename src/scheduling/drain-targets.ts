@@ -3,7 +3,7 @@
 // every change, so that a simulated drain costs as much as the pods that it moves, not as much as the cluster.
 
 import type { Pod } from '../model/pod.ts';
-import { type ChooseTied, chooseByDefaultScores } from './default-scores.ts';
+import { preferredByDefaultScores } from './default-scores.ts';
 import { isPermanentlyRejected, isReversiblyRejected, passesNodeRules } from './filters/all.ts';
 import { hasCapacity } from './filters/node-resources.ts';
 import { runAllFiltersWith } from './filters/nominated.ts';
@@ -14,6 +14,9 @@ import type { NodeInfo } from './state/node-info.ts';
 import { newPendingPod, nodeRulesKey } from './state/pending-pod.ts';
 import type { MovingPod, PlacedPod } from './state/placed-pod.ts';
 import { CPU, MEMORY } from './state/resource-names.ts';
+
+/** Returns an index below the number of nodes with the highest score. */
+export type ChooseTied = (count: number) => number;
 
 export interface TargetOptions {
   /** Nodes that must not get pods. */
@@ -123,8 +126,9 @@ export class DrainTargets {
   /** The accepting node that kube-scheduler prefers with its default profile. */
   preferred(moving: MovingPod, options: TargetOptions): NodeInfo | undefined {
     this.#update();
-    const nodes = this.#emptiest(moving, options);
-    return chooseByDefaultScores(moving, nodes, this.#cluster, options.chooseTied);
+    const accepting = this.#emptiest(moving, options);
+    const nodes = preferredByDefaultScores(moving, accepting, this.#cluster);
+    return nodes[nodes.length < 2 ? 0 : (options.chooseTied?.(nodes.length) ?? 0)];
   }
 
   #emptiest(moving: MovingPod, options: TargetOptions): readonly NodeInfo[] {

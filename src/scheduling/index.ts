@@ -8,7 +8,6 @@
 // holds the data that filters read; it is updated incrementally.
 
 export { checkFit } from './check-fit.ts';
-export type { ChooseTied } from './default-scores.ts';
 export { type DrainAttempt, simulateDrains } from './drain-sequence.ts';
 export {
   type DrainSimulation,
@@ -17,6 +16,7 @@ export {
   simulateDrain,
   type UnmovablePod,
 } from './drain-simulation.ts';
+export type { ChooseTied } from './drain-targets.ts';
 export { formatReason } from './format-reason.ts';
 export {
   type KubernetesObjects,
