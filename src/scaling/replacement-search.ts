@@ -32,6 +32,8 @@ const MAX_CHECKED = 10;
 /** How many pods are packed or moved in one search. Reading so many nodes costs as much as packing a pod. */
 const MAX_WORK = 20_000;
 const NODES_PER_POD = 10;
+/** Predicting where a pod is scheduled costs more than packing it. */
+const PACKED_PER_MOVED = 2;
 
 export function findReplacement(
   input: ScalingInput,
@@ -74,9 +76,10 @@ class ReplacementSearch {
     const replaceable = this.#areTooMany(candidates)
       ? candidates
       : this.#ofLimitedPools(candidates);
-    const orders = ordersOf(replaceable, this.#input.memory.replacementSearches ?? 0);
+    const { replacementSearches = 0 } = this.#input.memory;
+    const orders = ordersOf(replaceable, replacementSearches);
     const found: Replacement[] = [];
-    for (const size of setSizes(orders)) {
+    for (const size of setSizes(orders, replacementSearches)) {
       for (const order of orders.filter(({ length }) => length >= size)) {
         for (const settings of variantsOf(this.#input.settings))
           found.push(...this.#replace(order, size, settings));
@@ -129,7 +132,7 @@ class ReplacementSearch {
       const key = keyOf(machines, candidates);
       if (this.#tried.has(key)) return [];
       this.#tried.add(key);
-      this.#work += sum(candidates.map(({ pods }) => pods.length));
+      this.#work += sum(candidates.map(({ pods }) => pods.length)) * PACKED_PER_MOVED;
       const replaced = findDrainable(this.#input, this.#up.cluster, { machines, candidates });
       const found = { machines, replaced };
       return this.#isPossible(found) ? [found] : [];

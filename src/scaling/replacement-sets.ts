@@ -8,11 +8,17 @@ import { pseudoRandom } from './replacement-drains.ts';
 /** How many machines get new ones; also all of an order. */
 const SET_SIZES = [2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50];
 
+/** How many sizes later the next search begins. */
+const SIZES_PER_SEARCH = 5;
+
 export type Order = readonly Candidate[];
 
-export function setSizes(orders: readonly Order[]): readonly number[] {
+/** A search may end before it has tried all: later ones begin with others. */
+export function setSizes(orders: readonly Order[], search: number): readonly number[] {
   const all = orders.map(({ length }) => length).filter((length) => length > 1);
-  return [...new Set([...SET_SIZES, ...all])].toSorted((left, right) => left - right);
+  const sizes = [...new Set([...SET_SIZES, ...all])].toSorted((left, right) => left - right);
+  const first = (search * SIZES_PER_SEARCH) % sizes.length;
+  return [...sizes.slice(first), ...sizes.slice(0, first)];
 }
 
 /**
