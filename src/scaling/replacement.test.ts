@@ -310,6 +310,49 @@ describe('a replacement in progress', () => {
     );
   });
 
+  it('drains the machines in the order that was simulated', () => {
+    const after = carryOut(input, first, { now: NOW + 20 * MINUTE });
+    const replacement = after.memory.replacement!;
+    const reversed = { ...replacement, replaced: replacement.replaced.toReversed() };
+    const { plan } = decide({ ...after, memory: { ...after.memory, replacement: reversed } });
+    expect(plan.steps.map((step) => 'node' in step && step.node)).toEqual(['s-6', 's-5', 's-4']);
+  });
+
+  it.each<[string, (after: ScalingInput) => ScalingInput]>([
+    [
+      'the other new machines',
+      (after) => ({
+        ...after,
+        machines: after.machines.map((one) =>
+          one.id === aMachineId(11) ? { ...one, phase: 'booting' as const } : one,
+        ),
+      }),
+    ],
+    [
+      'the removals before it',
+      (after) => ({
+        ...after,
+        machines: after.machines.map((one) =>
+          one.id === aMachineId(1) ? { ...one, isDraining: true } : one,
+        ),
+      }),
+    ],
+    [
+      'pods that are being scheduled',
+      (after) => ({ ...after, pending: [aPod({ name: 'new', cpu: '100m', memory: '16Mi' })] }),
+    ],
+  ])('waits for %s', (what, change) => {
+    const { plan } = decide(change(carryOut(input, first, { now: NOW + 20 * MINUTE })));
+    expect(plan.steps).toEqual([]);
+    expect(plan.refusals).toContainEqual(
+      expect.objectContaining({
+        subject: { kind: 'node', name: 's-2' },
+        code: 'NodeRemovalWaits',
+        reason: `node s-2 is replaced by new machines, and waits for ${what}`,
+      }),
+    );
+  });
+
   it('is over when the last of them is gone', () => {
     const after = carryOut(input, first, { now: NOW + 20 * MINUTE });
     const left = new Set<string>(IDS.map(aMachineId));
@@ -357,6 +400,20 @@ describe('a replacement in progress', () => {
     expect(failing.memory).toMatchObject({ replacement: undefined, replacementFailures: 1 });
     const next = decide({ ...at(NOW + delayMs + 1), memory: failing.memory });
     expect(next.plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
+  });
+
+  it.each([
+    ['has not failed if fewer machines are left than before', 3, 0],
+    ['has failed if as many machines are left as before', 2, 2],
+  ])('%s', (_, removed, failures) => {
+    const after = carryOut(input, first, { now: NOW + delayMs, pods: blocked });
+    const gone = new Set<string>(IDS.slice(0, removed).map(aMachineId));
+    const at = (now: number, memory: ScalingInput['memory']) =>
+      decide({ ...after, now, memory, machines: after.machines.filter(({ id }) => !gone.has(id)) });
+    const followed = at(NOW + delayMs, { ...after.memory, replacementFailures: 1 }).memory;
+    expect(followed.replacement).toBeDefined();
+    const { memory } = at(NOW + 2 * delayMs, followed);
+    expect(memory).toMatchObject({ replacement: undefined, replacementFailures: failures });
   });
 
   it('has not failed when there are more pods than before, which have taken the place', () => {
