@@ -27,6 +27,8 @@ const TOLERATED_RATIO = 1.05;
 const MAX_PRICE_RATIO = 1.2;
 
 const MAX_CONSIDERED = 100;
+/** How often machines are left out whose pods would get no new one. */
+const MAX_ROUNDS = 3;
 /** How many of the sets that are possible are checked again. */
 const MAX_CHECKED = 10;
 /** How many pods are packed or moved in one search. Reading so many nodes costs as much as packing a pod. */
@@ -73,9 +75,8 @@ class ReplacementSearch {
 
   /** By ascending utilization. All sets are tried: the smallest one that is possible would be followed by many others. */
   find(candidates: Order): Replacement | undefined {
-    const replaceable = this.#areTooMany(candidates)
-      ? candidates
-      : this.#ofLimitedPools(candidates);
+    const tooMany = this.#findTooMany(candidates);
+    const replaceable = tooMany.length > 0 ? tooMany : this.#ofLimitedPools(candidates);
     const { replacementSearches = 0 } = this.#input.memory;
     const orders = ordersOf(replaceable, replacementSearches);
     const found: Replacement[] = [];
@@ -93,18 +94,32 @@ class ReplacementSearch {
       );
   }
 
-  /** Whether a scale-up for the same pods would need at least two machines less, and 5 %, if these did not exist. */
-  #areTooMany(candidates: readonly Candidate[]): boolean {
-    if (candidates.length < 2) return false;
+  /**
+   * Those of which a scale-up for the same pods would need at least two less, and 5 %, if they did not exist. Without those with pods
+   * that would get no machine: their limits or rules allow them to stay where they are, but not to be placed anew.
+   */
+  #findTooMany(candidates: Order): Order {
+    let left = candidates;
+    for (let round = 0; round < MAX_ROUNDS && left.length > 1; round += 1) {
+      const { machines, unplaced } = this.#packAnew(left);
+      const few = Math.max(machines.length + 1, machines.length * TOLERATED_RATIO);
+      if (unplaced.length === 0) return left.length > few ? left : [];
+      const uids = new Set(unplaced.map(({ pod }) => pod.uid));
+      left = left.filter(({ pods }) => !pods.some(({ uid }) => uids.has(uid)));
+    }
+    return [];
+  }
+
+  /** As if these machines did not exist. */
+  #packAnew(candidates: Order): Packing {
     const without = withoutMachines(this.#input, candidates);
     const states = poolStates(without);
-    for (const settings of variantsOf(without.settings)) {
-      const input = { ...without, settings };
-      const { machines, unplaced } = this.#pack(candidates, { input, states });
-      const few = Math.max(machines.length + 1, machines.length * TOLERATED_RATIO);
-      if (unplaced.length === 0) return candidates.length > few;
-    }
-    return false;
+    const packWith = (settings: ScalingSettings): Packing =>
+      this.#pack(candidates, { input: { ...without, settings }, states });
+    const [first = without.settings, ...others] = variantsOf(without.settings);
+    let packing = packWith(first);
+    for (const settings of others) if (packing.unplaced.length > 0) packing = packWith(settings);
+    return packing;
   }
 
   /** Machines in the place of which their pool may add others, for pods that wait for its limits. */
