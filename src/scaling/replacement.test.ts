@@ -282,6 +282,29 @@ describe('machines that cannot be removed one by one', () => {
     expect(plan.nextAt).toBe(NOW + HOUR);
   });
 
+  it('are replaced beside a machine whose pod no pool has a machine for', () => {
+    const input = sixSmallNodes();
+    const special = aWorkerNode('s-7', { labels: { special: 'yes' } });
+    const spec = {
+      containers: [{ resources: { requests: { cpu: '3', memory: '1Gi' } } }],
+      nodeSelector: { special: 'yes' },
+    };
+    const { plan } = decide(
+      sixSmallNodes({
+        nodes: [...input.snapshot.nodes, special],
+        machines: [
+          ...input.machines,
+          aScalingMachine({ id: 7, pool: 'small', size: SMALL, on: 's-7' }),
+        ],
+        pods: [
+          ...IDS.flatMap((id) => input.snapshot.podsOn(`s-${id}`)),
+          aPod({ name: 'special', on: 's-7', spec }),
+        ],
+      }),
+    );
+    expect(plan.steps).toMatchObject([{ replaces: { length: 6 } }]);
+  });
+
   it('are searched once in the unneeded time, not with every decision', () => {
     const pools = [aScalingPool({ name: 'small', size: { cpu: 2, memory: '2Gi', disk: '20Gi' } })];
     const { memory } = decide(sixSmallNodes({ pools }));
