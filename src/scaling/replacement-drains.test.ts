@@ -18,7 +18,7 @@ function aPlannedMachine(): PlannedMachine {
   return {
     pool: 'workers',
     domain: '* workers',
-    size: { name: '0', capacity: capacityOf(size), allocatable, labels: {} },
+    size: { name: '0', capacity: capacityOf(size), allocatable },
     node: {
       name: 'new-1',
       labels,
