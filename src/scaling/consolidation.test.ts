@@ -8,7 +8,10 @@ import { decide, type ScalingPool } from './index.ts';
 import { aHost, anInput, aPod, aScalingPool, GIB } from './testing/builders.ts';
 import { ModelCluster, type ModelOptions } from './testing/model-cluster.ts';
 
-/** Of the further ones, each was stuck once: a pool was at its limit, or had no capacity for new machines instead of all others. */
+/**
+ * Of the further ones, each was stuck once: a pool was at its limit, or had no capacity for new machines instead of all others, or
+ * pods were packed in another way than kube-scheduler places them (from 1,023 on).
+ */
 const SEEDS = [
   ...Array.from({ length: 60 }, (_, index) => index + 1),
   1_240,
@@ -23,6 +26,10 @@ const SEEDS = [
   5_279,
   5_343,
   5_449,
+  1_023,
+  1_175,
+  1_407,
+  5_073,
 ];
 const TICK_MS = 2_000;
 const MAX_TICKS = 400;
@@ -227,23 +234,18 @@ function tooMany(states: readonly State[]): readonly State[] {
 }
 
 const SCHEDULERS = [
-  // Fewer new machines would do, but the scheduler would not place the pods so.
-  {
-    name: 'the default profile',
-    choose: asDefaultProfile,
-    left: [{ seed: 5, nodes: 16, needed: 14 }],
-  },
-  { name: 'a scheduler without spreading', choose: undefined, left: [] },
+  { name: 'the default profile', choose: asDefaultProfile },
+  { name: 'a scheduler without spreading', choose: undefined },
 ];
 
-describe.each(SCHEDULERS)('with $name', ({ choose, left }) => {
+describe.each(SCHEDULERS)('with $name', ({ choose }) => {
   it('workloads settle on few nodes, and nothing is added and removed again', () => {
     expect(tooMany(SEEDS.map((seed) => settle(seed, choose)))).toEqual([]);
   });
 
   it('workloads that shrink and grow settle each time', () => {
     const seeds = SEEDS.slice(0, 30);
-    expect(tooMany(seeds.flatMap((seed) => settleRepeatedly(seed, choose)))).toEqual(left);
+    expect(tooMany(seeds.flatMap((seed) => settleRepeatedly(seed, choose)))).toEqual([]);
   });
 });
 

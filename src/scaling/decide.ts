@@ -53,8 +53,15 @@ export function decide(observed: ScalingInput): Decision {
       ...followRemovals(input, { up, steps: down.steps, refusals: down.refusals }),
       trials: verdict.trials,
       streaks: verdict.streaks,
-      ...(isSearched && { replacementAt: nextSearchAt(input) }),
-      ...(replacement !== undefined && { replacementPods: countPods(input) }),
+      ...(isSearched && {
+        replacementAt: nextSearchAt(input),
+        replacementSearches:
+          replacement === undefined ? (input.memory.replacementSearches ?? 0) + 1 : 0,
+      }),
+      ...(replacement !== undefined && {
+        replacementPods: countPods(input),
+        replacementSize: replacement.replaced.length,
+      }),
       ...endStalledReplacement(input, steps),
     },
     pauses: verdict.pauses,
@@ -259,5 +266,7 @@ function nextMemory({ machines, memory, pending }: ScalingInput, down: ScaleDown
     replacementAt: memory.replacementAt,
     replacementFailures: memory.replacementFailures,
     replacementPods: memory.replacementPods,
+    replacementSearches: memory.replacementSearches,
+    replacementSize: memory.replacementSize,
   };
 }

@@ -21,6 +21,10 @@ export interface ScalingMemory {
   readonly replacementFailures?: number | undefined;
   /** How many pods there were when it was planned. Not stored either. */
   readonly replacementPods?: number | undefined;
+  /** How many searches in a row have found none. Not stored either. */
+  readonly replacementSearches?: number | undefined;
+  /** How many machines it was to replace. Not stored either. */
+  readonly replacementSize?: number | undefined;
   /** Removals whose pods may still become pending. Not stored either. */
   readonly removals?: readonly RecentRemoval[] | undefined;
   /** By workload: the uid of the controller of its pods. */

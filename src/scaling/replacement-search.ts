@@ -2,26 +2,22 @@
 // Searches machines that fewer new ones can replace: sets of growing size are packed onto the other nodes and new machines.
 
 import type { MachineSize } from '../model/machine.ts';
-import type { Pod } from '../model/pod.ts';
 import { pricePerHour } from '../pools/index.ts';
-import {
-  type Packing,
-  type PlannedMachine,
-  withExpectedNodes,
-  withoutNodes,
-} from '../scheduling/index.ts';
+import { type Packing, type PlannedMachine, withoutNodes } from '../scheduling/index.ts';
 import { isLeftOnNode } from './eviction-rules.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingHost, ScalingInput, ScalingMachine, ScalingSettings } from './input.ts';
 import { hostKey, type PoolState, poolStates, sizeOfCapacity } from './pool-offers.ts';
 import type { Candidate } from './removal-candidate.ts';
 import type { Situation } from './replacement.ts';
+import { areSurelyDrainable, findDrainable } from './replacement-drains.ts';
+import { byLargestPod, type Order, ordersOf, setSizes } from './replacement-sets.ts';
 import { packPods, type ScaleUp } from './scale-up.ts';
-import { findWaitingPods } from './scheduling-risk.ts';
 
 export interface Replacement {
   /** Fewer than the machines they replace. */
   readonly machines: readonly PlannedMachine[];
+  /** In the order in which they are drained. */
   readonly replaced: readonly Candidate[];
 }
 
@@ -30,14 +26,16 @@ const TOLERATED_RATIO = 1.05;
 /** A machine costs more than its capacity: DaemonSets, the system reserve, an address. */
 const MAX_PRICE_RATIO = 1.2;
 
-/** How many machines are replaced; also all of an order. */
-const SET_SIZES = [2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50];
 const MAX_CONSIDERED = 100;
-/** How often capacity is added for pods that would wait. */
-const MAX_ROUNDS = 4;
-/** How many pods are packed in one search. Reading so many nodes costs as much as packing a pod. */
+/** How often machines are left out whose pods would get no new one. */
+const MAX_ROUNDS = 3;
+/** How many of the sets that are possible are checked again. */
+const MAX_CHECKED = 10;
+/** How many pods are packed or moved in one search. Reading so many nodes costs as much as packing a pod. */
 const MAX_WORK = 20_000;
 const NODES_PER_POD = 10;
+/** Predicting where a pod is scheduled costs more than packing it. */
+const PACKED_PER_MOVED = 2;
 
 export function findReplacement(
   input: ScalingInput,
@@ -60,13 +58,13 @@ function isSettled({ machine, pods, state }: Candidate, now: number): boolean {
 interface PackRequest {
   readonly input: ScalingInput;
   readonly states: ReadonlyMap<string, PoolState>;
-  readonly more: readonly Pod[];
 }
 
 class ReplacementSearch {
   readonly #input: ScalingInput;
   readonly #states: ReadonlyMap<string, PoolState>;
   readonly #up: ScaleUp;
+  readonly #tried = new Set<string>();
   #work = 0;
 
   constructor(input: ScalingInput, states: ReadonlyMap<string, PoolState>, up: ScaleUp) {
@@ -76,54 +74,52 @@ class ReplacementSearch {
   }
 
   /** By ascending utilization. All sets are tried: the smallest one that is possible would be followed by many others. */
-  find(candidates: readonly Candidate[]): Replacement | undefined {
-    const replaceable = this.#areTooMany(candidates)
-      ? candidates
-      : this.#ofLimitedPools(candidates);
-    const placeable = this.#withPlaceablePods(replaceable);
-    const orders = [
-      ...ordersOf(replaceable),
-      ...(placeable.length < replaceable.length ? ordersOf(placeable) : []),
-    ];
-    let best: Replacement | undefined;
-    for (const size of setSizes(orders)) {
+  find(candidates: Order): Replacement | undefined {
+    const tooMany = this.#findTooMany(candidates);
+    const replaceable = tooMany.length > 0 ? tooMany : this.#ofLimitedPools(candidates);
+    const { replacementSearches = 0 } = this.#input.memory;
+    const orders = ordersOf(replaceable, replacementSearches);
+    const found: Replacement[] = [];
+    for (const size of setSizes(orders, replacementSearches)) {
       for (const order of orders.filter(({ length }) => length >= size)) {
-        for (const settings of variantsOf(this.#input.settings)) {
-          const found = this.#replace(order.slice(0, size), settings);
-          if (found === undefined) continue;
-          if (best === undefined || isBetter(found, best)) best = found;
-        }
+        for (const settings of variantsOf(this.#input.settings))
+          found.push(...this.#replace(order, size, settings));
       }
     }
-    return best;
+    return found
+      .toSorted(compareReplacements)
+      .slice(0, MAX_CHECKED)
+      .find(({ machines, replaced: candidates }) =>
+        areSurelyDrainable(this.#input, this.#up.cluster, { machines, candidates }),
+      );
   }
 
-  /** Whether a scale-up for the same pods would need at least two machines less, and 5 %, if these did not exist. */
-  #areTooMany(candidates: readonly Candidate[]): boolean {
-    if (candidates.length < 2) return false;
+  /**
+   * Those of which a scale-up for the same pods would need at least two less, and 5 %, if they did not exist. Without those with pods
+   * that would get no machine: their limits or rules allow them to stay where they are, but not to be placed anew.
+   */
+  #findTooMany(candidates: Order): Order {
+    let left = candidates;
+    for (let round = 0; round < MAX_ROUNDS && left.length > 1; round += 1) {
+      const { machines, unplaced } = this.#packAnew(left);
+      const few = Math.max(machines.length + 1, machines.length * TOLERATED_RATIO);
+      if (unplaced.length === 0) return left.length > few ? left : [];
+      const uids = new Set(unplaced.map(({ pod }) => pod.uid));
+      left = left.filter(({ pods }) => !pods.some(({ uid }) => uids.has(uid)));
+    }
+    return [];
+  }
+
+  /** As if these machines did not exist. */
+  #packAnew(candidates: Order): Packing {
     const without = withoutMachines(this.#input, candidates);
     const states = poolStates(without);
-    for (const settings of variantsOf(without.settings)) {
-      const { machines, unplaced } = this.#pack(candidates, {
-        input: { ...without, settings },
-        states,
-        more: [],
-      });
-      const few = Math.max(machines.length + 1, machines.length * TOLERATED_RATIO);
-      if (unplaced.length === 0) return candidates.length > few;
-    }
-    return false;
-  }
-
-  /** Without those whose pods find no node even if all are replaced, because the only pool for them may not grow. */
-  #withPlaceablePods(candidates: readonly Candidate[]): readonly Candidate[] {
-    const { unplaced } = this.#pack(candidates, {
-      input: this.#input,
-      states: this.#states,
-      more: [],
-    });
-    const uids = new Set(unplaced.map(({ pod }) => pod.uid));
-    return candidates.filter(({ pods }) => !pods.some(({ uid }) => uids.has(uid)));
+    const packWith = (settings: ScalingSettings): Packing =>
+      this.#pack(candidates, { input: { ...without, settings }, states });
+    const [first = without.settings, ...others] = variantsOf(without.settings);
+    let packing = packWith(first);
+    for (const settings of others) if (packing.unplaced.length > 0) packing = packWith(settings);
+    return packing;
   }
 
   /** Machines in the place of which their pool may add others, for pods that wait for its limits. */
@@ -137,66 +133,37 @@ class ReplacementSearch {
     return candidates.filter(({ machine }) => limited.has(machine.pool));
   }
 
-  #replace(candidates: readonly Candidate[], settings: ScalingSettings): Replacement | undefined {
-    const found = this.#tryReplace(candidates, settings);
-    return found && this.#shrink(found, settings);
-  }
-
-  /** Without the machines that can stay. The most utilized ones are tried first: they are often replaced by equal ones. */
-  #shrink(found: Replacement, settings: ScalingSettings): Replacement {
-    let least = found;
-    for (const candidate of found.replaced.toReversed()) {
-      const fewer = this.#tryReplace(
-        least.replaced.filter((one) => one !== candidate),
-        settings,
-      );
-      if (fewer !== undefined && gainOf(fewer) >= gainOf(least)) least = fewer;
-    }
-    return least;
-  }
-
-  /** Adds capacity until every pod would find a node where kube-scheduler would place it, too. */
-  #tryReplace(replaced: readonly Candidate[], settings: ScalingSettings): Replacement | undefined {
-    let more: readonly Pod[] = [];
-    for (let round = 0; round < MAX_ROUNDS && this.#work <= MAX_WORK; round += 1) {
-      const { machines, unplaced } = this.#pack(replaced, {
-        input: { ...this.#input, settings },
-        states: this.#states,
-        more,
-      });
+  /**
+   * Adds machines for the pods of the first ones. Those are drained first, and then any others that can be drained: pods are
+   * not scheduled as they are packed, but on the emptiest nodes.
+   */
+  #replace(order: Order, size: number, settings: ScalingSettings): readonly Replacement[] {
+    if (this.#work > MAX_WORK) return [];
+    const set = order.slice(0, size);
+    const input = { ...this.#input, settings };
+    const { machines } = this.#pack(set, { input, states: this.#states });
+    if (machines.length === 0 || machines.length >= order.length) return [];
+    return [[...byLargestPod(set), ...order.slice(size)], order].flatMap((candidates) => {
+      const key = keyOf(machines, candidates);
+      if (this.#tried.has(key)) return [];
+      this.#tried.add(key);
+      this.#work += sum(candidates.map(({ pods }) => pods.length)) * PACKED_PER_MOVED;
+      const replaced = findDrainable(this.#input, this.#up.cluster, { machines, candidates });
       const found = { machines, replaced };
-      if (unplaced.length > 0 || !this.#isPossible(found)) return undefined;
-      const waiting = this.#findWaiting(found);
-      if (waiting.length === 0) return found;
-      more = [...more, ...waiting.map((pod) => twinOf(pod, round))];
-    }
-    return undefined;
+      return this.#isPossible(found) ? [found] : [];
+    });
   }
 
-  /** The pods of these machines, and more, on other nodes and on new machines. */
-  #pack(replaced: readonly Candidate[], { input, states, more }: PackRequest): Packing {
+  /** The pods of these machines on other nodes and on new machines. */
+  #pack(replaced: Order, { input, states }: PackRequest): Packing {
     const { cluster } = this.#up;
     const names = replaced.map(({ node }) => node.name);
-    const pods = [...names.flatMap((name) => cluster.podsOn(name)), ...more]
+    const pods = names
+      .flatMap((name) => cluster.podsOn(name))
       .filter((pod) => !isLeftOnNode(pod))
       .map((pod) => ({ ...pod, nodeName: '' }));
     this.#work += pods.length + cluster.nodes.length / NODES_PER_POD;
     return packPods(input, states, { cluster: withoutNodes(cluster, names), pods });
-  }
-
-  #findWaiting({ machines, replaced }: Replacement): readonly Pod[] {
-    const waiting = findWaitingPods(
-      replaced.map(({ node }) => node.name),
-      withExpectedNodes(
-        this.#up.cluster,
-        machines.map(({ node }) => node),
-      ),
-      {
-        expendableBelow: this.#input.settings.expendablePriority,
-        avoid: new Set(this.#input.unreadyNodes),
-      },
-    );
-    return [...waiting.values()].flat();
   }
 
   #isPossible(found: Replacement): boolean {
@@ -263,11 +230,6 @@ function withCapacityOf(host: ScalingHost, freed: readonly Candidate[]): Scaling
   return { ...host, pools: Object.fromEntries(pools) };
 }
 
-function setSizes(orders: readonly (readonly Candidate[])[]): readonly number[] {
-  const all = orders.map(({ length }) => length).filter((length) => length > 1);
-  return [...new Set([...SET_SIZES, ...all])].toSorted((left, right) => left - right);
-}
-
 /** As pools are chosen for pending pods; or, unless the price matters most, the fewest machines. */
 function variantsOf(settings: ScalingSettings): readonly ScalingSettings[] {
   if (settings.poolChoice === 'cheapest') return [settings];
@@ -283,33 +245,18 @@ function effortOf(found: Replacement): number {
   return found.replaced.length / gainOf(found);
 }
 
-/** Less effort; for the same, more machines at a time. */
-function isBetter(found: Replacement, other: Replacement): boolean {
-  return (effortOf(found) - effortOf(other) || gainOf(other) - gainOf(found)) < 0;
+/** Less effort first; for the same, more machines at a time. */
+function compareReplacements(left: Replacement, right: Replacement): number {
+  return effortOf(left) - effortOf(right) || gainOf(right) - gainOf(left);
 }
 
-/** The least utilized machines first, of all pools and of each pool; the same machines by what they have left. */
-function ordersOf(candidates: readonly Candidate[]): readonly (readonly Candidate[])[] {
-  const byPool = [...Map.groupBy(candidates, ({ machine }) => machine.pool).values()];
-  const orders = byPool.length === 1 ? byPool : [candidates, ...byPool];
-  return [...orders, ...orders.map(byComplement)];
-}
-
-/** In turn the machine with the most CPU left, compared with its memory, and the one with the least. */
-function byComplement(candidates: readonly Candidate[]): readonly Candidate[] {
-  const sorted = candidates.toSorted(
-    ({ utilization: left }, { utilization: right }) =>
-      left.cpu - left.memory - (right.cpu - right.memory),
+function keyOf(machines: readonly PlannedMachine[], candidates: Order): string {
+  const added = machines.map(
+    ({ pool, domain, size: { capacity } }) =>
+      `${pool} ${domain} ${capacity.cpuMilli} ${capacity.memoryBytes}`,
   );
-  const half = Math.ceil(sorted.length / 2);
-  const ends = sorted.slice(half).toReversed();
-  return sorted.slice(0, half).flatMap((one, index) => [one, ...ends.slice(index, index + 1)]);
-}
-
-/** Another pod with the same requirements. */
-function twinOf(pod: Pod, round: number): Pod {
-  const suffix = `-${round}`;
-  return { ...pod, name: pod.name + suffix, uid: pod.uid + suffix };
+  const names = candidates.map(({ node }) => node.name);
+  return [...added.toSorted(), ...names].join();
 }
 
 function sum(values: readonly number[]): number {

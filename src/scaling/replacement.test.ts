@@ -282,6 +282,29 @@ describe('machines that cannot be removed one by one', () => {
     expect(plan.nextAt).toBe(NOW + HOUR);
   });
 
+  it('are replaced beside a machine whose pod no pool has a machine for', () => {
+    const input = sixSmallNodes();
+    const special = aWorkerNode('s-7', { labels: { special: 'yes' } });
+    const spec = {
+      containers: [{ resources: { requests: { cpu: '3', memory: '1Gi' } } }],
+      nodeSelector: { special: 'yes' },
+    };
+    const { plan } = decide(
+      sixSmallNodes({
+        nodes: [...input.snapshot.nodes, special],
+        machines: [
+          ...input.machines,
+          aScalingMachine({ id: 7, pool: 'small', size: SMALL, on: 's-7' }),
+        ],
+        pods: [
+          ...IDS.flatMap((id) => input.snapshot.podsOn(`s-${id}`)),
+          aPod({ name: 'special', on: 's-7', spec }),
+        ],
+      }),
+    );
+    expect(plan.steps).toMatchObject([{ replaces: { length: 6 } }]);
+  });
+
   it('are searched once in the unneeded time, not with every decision', () => {
     const pools = [aScalingPool({ name: 'small', size: { cpu: 2, memory: '2Gi', disk: '20Gi' } })];
     const { memory } = decide(sixSmallNodes({ pools }));
@@ -306,6 +329,49 @@ describe('a replacement in progress', () => {
         subject: { kind: 'node', name: 'l-11' },
         code: 'NodeReplacesOthers',
         reason: 'node l-11 was created to replace 6 machines that are not removed yet',
+      }),
+    );
+  });
+
+  it('drains the machines in the order that was simulated', () => {
+    const after = carryOut(input, first, { now: NOW + 20 * MINUTE });
+    const replacement = after.memory.replacement!;
+    const reversed = { ...replacement, replaced: replacement.replaced.toReversed() };
+    const { plan } = decide({ ...after, memory: { ...after.memory, replacement: reversed } });
+    expect(plan.steps.map((step) => 'node' in step && step.node)).toEqual(['s-6', 's-5', 's-4']);
+  });
+
+  it.each<[string, (after: ScalingInput) => ScalingInput]>([
+    [
+      'the other new machines',
+      (after) => ({
+        ...after,
+        machines: after.machines.map((one) =>
+          one.id === aMachineId(11) ? { ...one, phase: 'booting' as const } : one,
+        ),
+      }),
+    ],
+    [
+      'the removals before it',
+      (after) => ({
+        ...after,
+        machines: after.machines.map((one) =>
+          one.id === aMachineId(1) ? { ...one, isDraining: true } : one,
+        ),
+      }),
+    ],
+    [
+      'pods that are being scheduled',
+      (after) => ({ ...after, pending: [aPod({ name: 'new', cpu: '100m', memory: '16Mi' })] }),
+    ],
+  ])('waits for %s', (what, change) => {
+    const { plan } = decide(change(carryOut(input, first, { now: NOW + 20 * MINUTE })));
+    expect(plan.steps).toEqual([]);
+    expect(plan.refusals).toContainEqual(
+      expect.objectContaining({
+        subject: { kind: 'node', name: 's-2' },
+        code: 'NodeRemovalWaits',
+        reason: `node s-2 is replaced by new machines, and waits for ${what}`,
       }),
     );
   });
@@ -357,6 +423,20 @@ describe('a replacement in progress', () => {
     expect(failing.memory).toMatchObject({ replacement: undefined, replacementFailures: 1 });
     const next = decide({ ...at(NOW + delayMs + 1), memory: failing.memory });
     expect(next.plan.refusals.map(({ code }) => code)).not.toContain('NodeReplacesOthers');
+  });
+
+  it.each([
+    ['has not failed if fewer machines are left than before', 3, 0],
+    ['has failed if as many machines are left as before', 2, 2],
+  ])('%s', (_, removed, failures) => {
+    const after = carryOut(input, first, { now: NOW + delayMs, pods: blocked });
+    const gone = new Set<string>(IDS.slice(0, removed).map(aMachineId));
+    const at = (now: number, memory: ScalingInput['memory']) =>
+      decide({ ...after, now, memory, machines: after.machines.filter(({ id }) => !gone.has(id)) });
+    const followed = at(NOW + delayMs, { ...after.memory, replacementFailures: 1 }).memory;
+    expect(followed.replacement).toBeDefined();
+    const { memory } = at(NOW + 2 * delayMs, followed);
+    expect(memory).toMatchObject({ replacement: undefined, replacementFailures: failures });
   });
 
   it('has not failed when there are more pods than before, which have taken the place', () => {

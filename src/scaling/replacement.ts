@@ -58,7 +58,12 @@ export function endStalledReplacement(
   steps: readonly Step[],
 ): Partial<ScalingMemory> {
   const { machines, memory, now, pools } = input;
-  const { replacement, replacementFailures = 0, replacementPods = Infinity } = memory;
+  const {
+    replacement,
+    replacementFailures = 0,
+    replacementPods = Infinity,
+    replacementSize = 0,
+  } = memory;
   if (replacement === undefined || steps.length > 0) return {};
   const staying = stayingIds(machines);
   const isRemoving = replacement.replaced.some((id) => !staying.has(id));
@@ -67,6 +72,8 @@ export function endStalledReplacement(
   const since = Math.max(replacement.at, ...added.map(({ readySince }) => readySince ?? now));
   if (isRemoving || now - since < stalledMs(pools)) return {};
   if (countPods(input) > replacementPods) return { replacement: undefined };
+  if (replacementSize - replacement.replaced.length > replacement.added.length)
+    return { replacement: undefined, replacementFailures: 0 };
   const failures = replacementFailures + 1;
   return {
     replacement: undefined,

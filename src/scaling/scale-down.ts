@@ -40,6 +40,7 @@ import {
   replacingRefusal,
   utilizationRefusal,
 } from './removal-candidate.ts';
+import { findReplacementWait, sortForRemoval, waitingRefusal } from './removal-order.ts';
 import { comparePods, type ScaleUp } from './scale-up.ts';
 import { findRisky } from './scheduling-risk.ts';
 import { utilizationOf } from './utilization.ts';
@@ -108,7 +109,7 @@ class ScaleDownDecision {
   }
 
   decide(): ScaleDown {
-    const candidates = this.#findCandidates().toSorted((left, right) => this.#compare(left, right));
+    const candidates = sortForRemoval(this.#findCandidates(), this.#input.memory);
     const unneeded = this.#judge(candidates);
     const due = this.#findDue(unneeded);
     const steps = this.#blockedByCluster(due) ? [] : this.#selectSafe(due);
@@ -203,28 +204,6 @@ class ScaleDownDecision {
     };
   }
 
-  /**
-   * Empty machines first. Then those that were unneeded before, so that their time is not lost. Then the lowest
-   * utilization, the fewest pods, the youngest.
-   */
-  #compare(left: Candidate, right: Candidate): number {
-    const known = this.#input.memory.unneededSince;
-    const keys = ({ machine, utilization }: Candidate): readonly number[] => [
-      utilization.pods === 0 ? 0 : 1,
-      this.#isReplaced(machine) ? 0 : 1,
-      known[machine.id] === undefined ? 1 : 0,
-      utilization.value,
-      utilization.pods,
-      -machine.requestedAt,
-    ];
-    const others = keys(right);
-    for (const [i, value] of keys(left).entries()) {
-      const difference = value - (others[i] ?? 0);
-      if (difference !== 0) return difference;
-    }
-    return left.machine.id < right.machine.id ? -1 : 1;
-  }
-
   // Judgement: which candidates are unneeded, all together?
 
   #judge(candidates: readonly Candidate[]): readonly Candidate[] {
@@ -245,9 +224,11 @@ class ScaleDownDecision {
           }
           this.#evictable.push(candidate);
           const attempt = tryDrain(node.name);
-          if (!attempt.isPossible) this.#refuse(node.name, this.#nowhereRefusal(node, attempt));
-          else this.#unneededSince[machine.id] = this.#unneededSinceOf(machine);
-          return attempt.isPossible;
+          if (attempt.isPossible) this.#unneededSince[machine.id] = this.#unneededSinceOf(machine);
+          // A machine of a replacement need not be removable beside all others: its turn comes when it is selected.
+          else if (!this.#isReplaced(machine))
+            this.#refuse(node.name, this.#nowhereRefusal(node, attempt));
+          return attempt.isPossible || this.#isReplaced(machine);
         }),
     );
   }
@@ -275,11 +256,16 @@ class ScaleDownDecision {
   /** Those that have been unneeded for long enough. */
   #findDue(unneeded: readonly Candidate[]): readonly Candidate[] {
     const { now } = this.#input;
+    const waitsFor = findReplacementWait(this.#input, this.#up);
     return unneeded.filter(({ machine, node, state }) => {
+      if (this.#isReplaced(machine)) {
+        if (waitsFor !== undefined) this.#refuse(node.name, waitingRefusal(node, waitsFor));
+        return waitsFor === undefined;
+      }
       const { unneededTimeMs } = state.pool.config.scaleDown;
       const since = this.#unneededSince[machine.id] ?? now;
       const until = since + unneededTimeMs;
-      if (until <= now || this.#isReplaced(machine)) return true;
+      if (until <= now) return true;
       this.#refuse(node.name, {
         code: 'NodeUnneededTooShort',
         reason:
@@ -318,8 +304,11 @@ class ScaleDownDecision {
     return true;
   }
 
-  #select(due: readonly Candidate[]): readonly Selected[] {
+  /** `failed`: machines of a replacement that others may take the place of. */
+  #select(due: readonly Candidate[]) {
     const quotas = new PoolQuotas(this.#input);
+    const batch = new PoolQuotas(this.#input);
+    const failed = new Map<string, Refused>();
     const budgets = this.#budgets.fresh();
     const { snapshot } = this.#input;
     for (const { name } of findLeavingNodes(this.#input)) budgets.use(snapshot.podsOn(name));
@@ -330,14 +319,20 @@ class ScaleDownDecision {
     const allowed = due.filter((candidate) => {
       const refused =
         delayRefusal(candidate, this.#input.now) ??
-        quotas.refusalOf(candidate) ??
+        batch.refusalOf(candidate) ??
         headroom.limitedRefusalOf(candidate);
       if (refused !== undefined) this.#refuse(candidate.node.name, refused);
+      // Those that are drained later may get pods meanwhile, as in the simulation.
+      else if (this.#isReplaced(candidate.machine)) batch.use(candidate);
       return refused === undefined;
     });
     // Pods must not move to a node that is removed next.
     const avoid = new Set([...this.#unusable, ...allowed.map(({ node }) => node.name)]);
-    const options = this.#drainOptions(avoid, SELECTION_CHECKS);
+    const options = {
+      ...this.#drainOptions(avoid, SELECTION_CHECKS),
+      // What was simulated is repeated: other places for the first pods may leave none for the last ones.
+      asScheduled: this.#input.memory.replacement !== undefined,
+    };
     const labels = new Map(this.#cluster.nodes.map((node) => [node.name, node.labels]));
     const selected = simulateDrains(this.#cluster, options, (tryDrain) =>
       allowed.flatMap((candidate) => {
@@ -345,7 +340,8 @@ class ScaleDownDecision {
         const outcome = this.#trySelect(candidate, { quotas, budgets, tryDrain, labels });
         if ('code' in outcome) {
           avoid.delete(node.name);
-          this.#refuse(node.name, outcome);
+          if (this.#isReplaced(candidate.machine)) failed.set(node.name, outcome);
+          else this.#refuse(node.name, outcome);
           return [];
         }
         quotas.use(candidate);
@@ -360,7 +356,7 @@ class ScaleDownDecision {
       if (refused === undefined) removed.push(one);
       else this.#refuse(one.candidate.node.name, refused);
     }
-    return removed;
+    return { selected: removed, failed };
   }
 
   /** The first machines whose pods find a node where kube-scheduler would place them, too. */
@@ -368,12 +364,13 @@ class ScaleDownDecision {
     const known = this.#refusals.length;
     const risky = new Map<string, Refused>();
     for (let round = 1; ; round += 1) {
-      const selected = this.#select(due.filter(({ node }) => !risky.has(node.name)));
-      const found = findRisky(
+      const { selected, failed } = this.#select(due.filter(({ node }) => !risky.has(node.name)));
+      const waiting = findRisky(
         selected.map(({ candidate }) => candidate.node.name),
         this.#cluster,
         this.#drainOptions(this.#unusable, 0),
       );
+      const found = new Map([...failed, ...waiting]);
       for (const [name, refused] of found) risky.set(name, refused);
       if (found.size === 0 || round === MAX_SELECTIONS) {
         for (const [name, refused] of risky) this.#refuse(name, refused);

@@ -31,29 +31,29 @@ const POD_LABELS = new Set([
   'controller-revision-hash',
 ]);
 
-/** One of these nodes, each of which accepts the pod. */
-export function chooseByDefaultScores(
+/** Of these nodes, each of which accepts the pod, those with the highest score. */
+export function preferredByDefaultScores(
   moving: MovingPod,
   nodes: readonly NodeInfo[],
   cluster: ClusterState,
-): NodeInfo | undefined {
-  const [only, ...others] = nodes;
-  if (others.length === 0) return only;
+): readonly NodeInfo[] {
+  if (nodes.length < 2) return nodes;
   const { pod } = moving.pendingPod;
   const parts = [
     spreadScores(spreadOf(moving, cluster), nodes),
     affinityScores(pod, nodes),
     taintScores(pod, nodes),
   ].filter((scores) => scores !== undefined);
-  let best: NodeInfo | undefined;
+  let best: NodeInfo[] = [];
   let most = Number.NEGATIVE_INFINITY;
   for (const [index, nodeInfo] of nodes.entries()) {
     const score = parts.reduce(
       (sum, scores) => sum + (scores[index] ?? 0),
       resourceScore(moving, nodeInfo),
     );
+    if (score === most) best.push(nodeInfo);
     if (score <= most) continue;
-    best = nodeInfo;
+    best = [nodeInfo];
     most = score;
   }
   return best;

@@ -37,6 +37,19 @@ describe('simulateDrains', () => {
     expect(moves.map(({ pod, to }) => `${pod.name} → ${to}`)).toEqual(['large → b', 'small → c']);
   });
 
+  test('chooses among nodes that kube-scheduler prefers equally as the caller says', () => {
+    const cluster = aCluster({ nodes, pods: [{ name: 'on-a', on: 'a', cpu: '1' }] });
+    const targets = [0, 1].map((index) => {
+      const options = {
+        avoid: new Set<string>(),
+        asScheduled: true,
+        chooseTied: (count: number) => index % count,
+      };
+      return simulateDrains(cluster, options, (tryDrain) => tryDrain('a').moves[0]?.to);
+    });
+    expect(targets.toSorted()).toEqual(['b', 'c']);
+  });
+
   test('keeps nothing of a drain that is not possible', () => {
     const pods = [
       { name: 'large', on: 'a', cpu: '4' },

@@ -7,7 +7,7 @@ import type { Node } from '../model/node.ts';
 import { type Pod, sortForEviction } from '../model/pod.ts';
 import { DrainSearch } from './drain-search.ts';
 import { emptyNode, type PodMove, podsToMove } from './drain-simulation.ts';
-import { DrainTargets } from './drain-targets.ts';
+import { type ChooseTied, DrainTargets } from './drain-targets.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
 import type { NodeInfo } from './state/node-info.ts';
 import type { MovingPod } from './state/placed-pod.ts';
@@ -21,6 +21,8 @@ export interface DrainSequenceOptions {
   readonly maxChecks?: number | undefined;
   /** Places the pods where kube-scheduler would, instead of searching for places. */
   readonly asScheduled?: boolean | undefined;
+  /** Of nodes that kube-scheduler prefers equally. Absent: the first. */
+  readonly chooseTied?: ChooseTied | undefined;
 }
 
 export interface DrainAttempt {
@@ -93,6 +95,7 @@ class DrainSequence {
       avoid: this.#options.avoid,
       nominated: this.#snapshot.nominated,
       maxChecks: this.#options.maxChecks,
+      chooseTied: this.#options.chooseTied,
     });
     const moves =
       this.#options.asScheduled === true

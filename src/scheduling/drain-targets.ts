@@ -3,7 +3,7 @@
 // every change, so that a simulated drain costs as much as the pods that it moves, not as much as the cluster.
 
 import type { Pod } from '../model/pod.ts';
-import { chooseByDefaultScores } from './default-scores.ts';
+import { preferredByDefaultScores } from './default-scores.ts';
 import { isPermanentlyRejected, isReversiblyRejected, passesNodeRules } from './filters/all.ts';
 import { hasCapacity } from './filters/node-resources.ts';
 import { runAllFiltersWith } from './filters/nominated.ts';
@@ -15,11 +15,16 @@ import { newPendingPod, nodeRulesKey } from './state/pending-pod.ts';
 import type { MovingPod, PlacedPod } from './state/placed-pod.ts';
 import { CPU, MEMORY } from './state/resource-names.ts';
 
+/** Returns an index below the number of nodes with the highest score. */
+export type ChooseTied = (count: number) => number;
+
 export interface TargetOptions {
   /** Nodes that must not get pods. */
   readonly avoid: ReadonlySet<string>;
   /** Nominated pods by node. They keep their space, whatever their priority. */
   readonly nominated: ReadonlyMap<string, readonly Pod[]>;
+  /** Of nodes that kube-scheduler prefers equally. Absent: the first. */
+  readonly chooseTied?: ChooseTied | undefined;
 }
 
 /** So many nodes with the most free space are scored. In a large cluster kube-scheduler looks at a part, too. */
@@ -121,7 +126,9 @@ export class DrainTargets {
   /** The accepting node that kube-scheduler prefers with its default profile. */
   preferred(moving: MovingPod, options: TargetOptions): NodeInfo | undefined {
     this.#update();
-    return chooseByDefaultScores(moving, this.#emptiest(moving, options), this.#cluster);
+    const accepting = this.#emptiest(moving, options);
+    const nodes = preferredByDefaultScores(moving, accepting, this.#cluster);
+    return nodes[nodes.length < 2 ? 0 : (options.chooseTied?.(nodes.length) ?? 0)];
   }
 
   #emptiest(moving: MovingPod, options: TargetOptions): readonly NodeInfo[] {

@@ -16,6 +16,7 @@ export {
   simulateDrain,
   type UnmovablePod,
 } from './drain-simulation.ts';
+export type { ChooseTied } from './drain-targets.ts';
 export { formatReason } from './format-reason.ts';
 export {
   type KubernetesObjects,
