@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { decide } from './decide.ts';
-import { ZONE_LABEL } from './expected-nodes.ts';
 import type { CreateStep, Plan, ScalingInput } from './index.ts';
 import {
   aHost,
@@ -440,74 +439,6 @@ describe('hosts', () => {
     const steps = created(decide(input).plan);
     expect(steps.map(({ host }) => host).toSorted()).toEqual(['pve1', 'pve2', 'pve3']);
     expect(steps.every(({ region }) => region === 'lab')).toBe(true);
-  });
-
-  const HOSTS = ['pve1', 'pve2', 'pve3'].map((name) => aHost(name));
-
-  /** Pods, each of which needs a machine of its own, with a rule about the zone of pods of another workload. */
-  function beside(
-    app: string,
-    rule: 'podAffinity' | 'podAntiAffinity',
-    other: string,
-    { count = 1, nodeSelector = {} as Readonly<Record<string, string>>, on = '' } = {},
-  ) {
-    const term = { topologyKey: ZONE_LABEL, labelSelector: { matchLabels: { app: other } } };
-    const required = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
-    return pods(count, {
-      name: app,
-      labels: { app },
-      cpu: '3',
-      ...(on !== '' && { on }),
-      spec: { affinity: { [rule]: required }, nodeSelector },
-    });
-  }
-
-  it('are named for pods beside which others must run, and for those that running ones exclude', () => {
-    const leader = pods(1, { name: 'cache', labels: { app: 'cache' }, cpu: '3' });
-    const near = anInput({
-      hosts: HOSTS,
-      pods: [...leader, ...beside('web', 'podAffinity', 'cache', { count: 2 })],
-    });
-    const hosts = created(decide(near).plan).map(({ host }) => host);
-    expect(new Set(hosts).size).toBe(1);
-    expect(hosts[0]).toBeDefined();
-    const running = anInput({
-      hosts: HOSTS,
-      nodes: [aWorkerNode('w-1', { zone: 'pve1' }), aWorkerNode('w-2', { zone: 'pve2' })],
-      pods: [
-        ...leader,
-        ...beside('loud', 'podAntiAffinity', 'cache', { on: 'w-1' }),
-        ...beside('noisy', 'podAntiAffinity', 'cache', { on: 'w-2' }),
-      ],
-    });
-    expect(created(decide(running).plan)).toMatchObject([{ host: 'pve3' }]);
-  });
-
-  it('are those that others, which must run in the same zone, can use', () => {
-    const input = anInput({
-      hosts: HOSTS,
-      pods: [
-        ...pods(1, { name: 'cache', labels: { app: 'cache' }, cpu: '3' }),
-        ...beside('web', 'podAffinity', 'cache', {
-          count: 2,
-          nodeSelector: { [ZONE_LABEL]: 'pve3' },
-        }),
-      ],
-    });
-    const { plan } = decide(input);
-    expect(plan.counts.unplaced).toBe(0);
-    expect(new Set(created(plan).map(({ host }) => host))).toEqual(new Set(['pve3']));
-  });
-
-  it('are left to others that must not run in the same zone', () => {
-    const input = anInput({
-      hosts: HOSTS,
-      pods: [
-        ...beside('loud', 'podAntiAffinity', 'quiet', { count: 5 }),
-        ...pods(2, { name: 'quiet', labels: { app: 'quiet' }, cpu: '3' }),
-      ],
-    });
-    expect(decide(input).plan.counts.unplaced).toBe(0);
   });
 });
 

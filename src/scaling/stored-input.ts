@@ -76,7 +76,7 @@ export function canonicalJson(value: unknown): string {
     if (typeof one === 'bigint') return { [BIGINT]: String(one) };
     if (typeof one !== 'object' || one === null || Array.isArray(one)) return one;
     if (one instanceof Map) return { [MAP]: sortEntries([...one]) };
-    if (one instanceof Set) return { [SET]: [...one].toSorted() };
+    if (one instanceof Set) return { [SET]: [...one].map(String).toSorted() };
     return Object.fromEntries(sortEntries(Object.entries(one)));
   });
 }

@@ -30,7 +30,11 @@ function apart(app: string): PodSpecSource {
   return { affinity: { podAntiAffinity: terms(app) } };
 }
 
-function some(count: number, app: string, cpu: string, spec: PodSpecSource = {}): readonly Pod[] {
+function some(
+  count: number,
+  app: string,
+  { cpu, spec = {} }: { readonly cpu: string; readonly spec?: PodSpecSource },
+): readonly Pod[] {
   return Array.from({ length: count }, (_, i) =>
     aPod({ name: `${app}-${i}`, labels: { app }, cpu, memory: '64Mi', spec }),
   );
@@ -47,42 +51,48 @@ function sizesOf({ machines }: Packing): readonly string[] {
 }
 
 test('pods that must run on one node get one that holds them all', () => {
-  const packing = packed(some(6, 'web', '500m', near('web')));
+  const packing = packed(some(6, 'web', { cpu: '500m', spec: near('web') }));
   expect(packing.unplaced).toEqual([]);
   expect(sizesOf(packing)).toEqual(['large']);
 });
 
 test('of pods that must run on one node, as many get a machine as the largest one holds', () => {
-  const packing = packed(some(9, 'web', '500m', near('web')));
+  const packing = packed(some(9, 'web', { cpu: '500m', spec: near('web') }));
   expect(packing.unplaced).toHaveLength(1);
   expect(sizesOf(packing)).toEqual(['large']);
 });
 
 test('pods that must run beside others share machines with them that hold all', () => {
-  const packing = packed(some(2, 'cache', '500m'), some(4, 'web', '500m', near('cache')));
+  const packing = packed(
+    some(2, 'cache', { cpu: '500m' }),
+    some(4, 'web', { cpu: '500m', spec: near('cache') }),
+  );
   expect(packing.unplaced).toEqual([]);
   expect(sizesOf(packing)).toEqual(['large']);
 });
 
 test('pods that must run beside others are distributed with them when one machine cannot hold all', () => {
-  const packing = packed(some(6, 'cache', '500m'), some(18, 'web', '500m', near('cache')));
+  const packing = packed(
+    some(6, 'cache', { cpu: '500m' }),
+    some(18, 'web', { cpu: '500m', spec: near('cache') }),
+  );
   expect(packing.unplaced).toEqual([]);
   expect(packing.machines).toHaveLength(3);
 });
 
 test('pods that must run beside others get as many machines as those that exclude each other', () => {
   const packing = packed(
-    some(3, 'cache', '500m', apart('cache')),
-    some(6, 'web', '1', near('cache')),
+    some(3, 'cache', { cpu: '500m', spec: apart('cache') }),
+    some(6, 'web', { cpu: '1', spec: near('cache') }),
   );
   expect(packing.unplaced).toEqual([]);
 });
 
 test('pods that must run beside others that must run beside a third workload share its machine', () => {
   const packing = packed(
-    some(1, 'db', '500m'),
-    some(3, 'cache', '500m', near('db')),
-    some(3, 'web', '300m', near('cache')),
+    some(1, 'db', { cpu: '500m' }),
+    some(3, 'cache', { cpu: '500m', spec: near('db') }),
+    some(3, 'web', { cpu: '300m', spec: near('cache') }),
   );
   expect(packing.unplaced).toEqual([]);
   expect(sizesOf(packing)).toEqual(['large']);
@@ -90,9 +100,9 @@ test('pods that must run beside others that must run beside a third workload sha
 
 test('the other pods are packed onto few machines beside pods that must run together', () => {
   const packing = packed(
-    some(2, 'cache', '500m'),
-    some(4, 'web', '500m', near('cache')),
-    some(10, 'other', '700m'),
+    some(2, 'cache', { cpu: '500m' }),
+    some(4, 'web', { cpu: '500m', spec: near('cache') }),
+    some(10, 'other', { cpu: '700m' }),
   );
   expect(packing.unplaced).toEqual([]);
   // Ten CPUs are requested.
@@ -100,7 +110,10 @@ test('the other pods are packed onto few machines beside pods that must run toge
 });
 
 test('pods that must run beside pods that fit on no machine get none', () => {
-  const packing = packed(some(1, 'cache', '5'), some(1, 'web', '1', near('cache')));
+  const packing = packed(
+    some(1, 'cache', { cpu: '5' }),
+    some(1, 'web', { cpu: '1', spec: near('cache') }),
+  );
   expect(packing.machines).toEqual([]);
   expect(packing.unplaced).toHaveLength(2);
 });

@@ -75,6 +75,16 @@ export function fillMachines(
   const canPlanAtOnce = weights.isPriced && machines.haveManySizes && !machines.haveLimits;
   const plan = context.plan ?? (canPlanAtOnce ? plans.toSorted(compareByCost)[0] : undefined);
   if (plan !== undefined) openMachines(plan, work, { machines, placer });
+  fillInOrder(work, machines, placer);
+  return { machines, plans: plan === undefined ? plans : [] };
+}
+
+/** Places what is left, group by group, on open machines and on new ones. */
+function fillInOrder(
+  work: readonly GroupProgress[],
+  machines: MachinePlanner,
+  placer: Placer,
+): void {
   for (const progress of work) machines.expectPods(progress.group, podsLeft(progress));
   let before: number;
   do {
@@ -96,7 +106,6 @@ export function fillMachines(
     });
     // Placed pods may keep daemon pods off a new machine, so that a smaller size within the limits suffices.
   } while (machines.mayReopen && placer.placements.length > before);
-  return { machines, plans: plan === undefined ? plans : [] };
 }
 
 function packingPlansFor(
