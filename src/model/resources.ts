@@ -165,10 +165,12 @@ export function findShortfalls(needed: Resources, available: Resources): readonl
 /** Formats an amount in the unit of its resource: `500m` CPU, `1Gi` memory. */
 export function formatAmount(resource: string, amount: number): string {
   if (resource === 'cpu') return formatQuantity(quantityFromMilli(amount));
-  return formatQuantity(isBytes(resource) ? quantityFromBytes(amount) : quantityFromCount(amount));
+  return formatQuantity(
+    isByteResource(resource) ? quantityFromBytes(amount) : quantityFromCount(amount),
+  );
 }
 
-function isBytes(resource: string): boolean {
+export function isByteResource(resource: string): boolean {
   return (
     resource === 'memory' || resource === 'ephemeral-storage' || resource.startsWith('hugepages-')
   );

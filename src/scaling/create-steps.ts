@@ -8,11 +8,12 @@ import { countAllowed } from '../pools/index.ts';
 import type { PlannedMachine } from '../scheduling/index.ts';
 import { describePods, describeSize, nameOf } from './describe.ts';
 import { findPlaceRefusal, isMember, isStaying } from './expected-nodes.ts';
+import { hostRelevance } from './host-rules.ts';
 import type { ScalingHost, ScalingInput, ScalingMachine } from './input.ts';
 import type { CancelStep, CreateStep, PlannedPods } from './plan.ts';
 import { hostKey, type PoolState, sizeOfCapacity } from './pool-offers.ts';
 import type { Replacement } from './replacement-search.ts';
-import { comparePods, isHostRelevant, podsOfMachine, type ScaleUp } from './scale-up.ts';
+import { comparePods, podsOfMachine, type ScaleUp } from './scale-up.ts';
 
 /**
  * One step per pool, size and host, in the order in which their first machines were planned. Machines that need a
@@ -22,9 +23,11 @@ export function createSteps(
   input: ScalingInput,
   machines: readonly PlannedMachine[],
 ): readonly CreateStep[] {
+  if (machines.length === 0) return [];
   const isTight = hasTightHost(input, machines);
+  const isRelevant = hostRelevance(input);
   const isBound = (machine: PlannedMachine): boolean =>
-    machine.domain !== '' && (isTight || machine.pods.some(isHostRelevant));
+    machine.domain !== '' && (isTight || machine.pods.some(isRelevant));
   const groups = Map.groupBy(machines, (machine) => {
     const { cpu, memoryBytes, diskBytes } = sizeOfCapacity(machine.size.capacity);
     return `${machine.pool} ${cpu} ${memoryBytes} ${diskBytes} ${isBound(machine) ? machine.domain : ''}`;

@@ -135,7 +135,8 @@ export function describeUnplaced(
   for (const refusal of refusals) {
     const { pool, reasons, limit } = refusal;
     if (reasons.length > 0) {
-      clauses.push(`pool ${pool}: ${reasons.map(formatReason).join(', ')}`);
+      // Several filters may object to the same claim.
+      clauses.push(`pool ${pool}: ${[...new Set(reasons.map(formatReason))].join(', ')}`);
     } else if (limit !== undefined) {
       const cause = limitCause(refusal, limit, states.get(pool));
       causes.push(cause);

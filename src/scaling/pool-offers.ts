@@ -166,12 +166,15 @@ export function hostLimitKey(pool: string, domain: string): string {
   return `${pool} ${domain}`;
 }
 
+/** Among hosts that cost the same, the lowest is filled first. */
+export type HostOrder = (host: ScalingHost) => number;
+
 /** Offers of all pools. One that may not grow offers no machine, so that the reasons for a pod are complete. */
 export function poolOffers(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
   hosts:
-    | { readonly limits: HostLimits; readonly isExclusiveFirst?: boolean }
+    | { readonly limits: HostLimits; readonly orderOf?: HostOrder }
     | { readonly merged: MergedHosts },
 ): readonly PoolOffer[] {
   const order = poolOrder(input);
@@ -314,8 +317,8 @@ function domainsOf(
   { pool }: PoolState,
   {
     limits: hostLimits,
-    isExclusiveFirst = false,
-  }: { readonly limits: HostLimits; readonly isExclusiveFirst?: boolean },
+    orderOf = () => 0,
+  }: { readonly limits: HostLimits; readonly orderOf?: HostOrder },
 ): readonly DomainOffer[] {
   const { config } = pool;
   return hosts.flatMap((host) => {
@@ -328,7 +331,7 @@ function domainsOf(
         labels: topologyLabels(config, { region: host.region, host: host.name }),
         limits: hostLimits.get(hostLimitKey(config.name, name)) ?? capacityLimits(capacity),
         ...(capacity.maxCpus !== undefined && { maxCpuMilli: capacity.maxCpus * 1_000 }),
-        ...(isExclusiveFirst && { order: countPools(host) }),
+        order: orderOf(host),
       },
     ];
   });

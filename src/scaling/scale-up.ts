@@ -17,19 +17,15 @@ import {
   withoutNodes,
   withPods,
 } from '../scheduling/index.ts';
-import {
-  type ExpectedNode,
-  findExpectedNodes,
-  findLeavingNodes,
-  REGION_LABEL,
-  ZONE_LABEL,
-} from './expected-nodes.ts';
+import { type ExpectedNode, findExpectedNodes, findLeavingNodes } from './expected-nodes.ts';
 import { isPlaceholder, placeholderPods } from './headroom.ts';
+import { HOST_LABELS, hasHostAntiAffinity, isHostRelevant } from './host-rules.ts';
 import type { ScalingInput } from './input.ts';
 import { mergeHosts } from './merged-hosts.ts';
 import {
   countPools,
   type HostLimits,
+  type HostOrder,
   hostKey,
   hostLimitKey,
   type PoolState,
@@ -241,14 +237,36 @@ export function packPods(
   if (pods.length === 0) return NOTHING_PACKED;
   const merged = packOnMergedHosts(input, states, { cluster, pods });
   if (merged !== undefined) return merged;
-  const packHosts = (isExclusiveFirst: boolean): Packing =>
-    packOnHosts(input, states, { cluster, pods, isExclusiveFirst });
-  const first = packHosts(false);
-  if (!first.unplaced.some(isHostFull) || new Set(input.hosts.map(countPools)).size < 2)
-    return first;
+  const packHosts = (orderOf: HostOrder): Packing =>
+    packOnHosts(input, states, { cluster, pods, orderOf });
+  let best = packHosts(NO_ORDER);
+  const tryOrder = (orderOf: HostOrder): void => {
+    const other = packHosts(orderOf);
+    if (other.unplaced.length < best.unplaced.length) best = other;
+  };
   // A pool may have filled hosts that another one depends on, although it can use others.
-  const second = packHosts(true);
-  return second.unplaced.length < first.unplaced.length ? second : first;
+  if (best.unplaced.some(isHostFull) && new Set(input.hosts.map(countPools)).size > 1)
+    tryOrder(countPools);
+  if (best.machines.length === 0) return best;
+  // Pods may have got machines on hosts on which others must run beside them, but cannot, or which they keep others off.
+  const most = Math.floor(MAX_PREFERRED_PODS / pods.length);
+  for (const preferred of input.hosts.slice(0, Math.min(most, MAX_PREFERRED_HOSTS))) {
+    if (!best.unplaced.some(isExcludedByAffinity)) break;
+    tryOrder((host) => (host === preferred ? 0 : 1));
+  }
+  return best;
+}
+
+const NO_ORDER: HostOrder = () => 0;
+
+/** How many hosts are preferred, one after the other, for pods that others must run beside; and for how many pods in all. */
+const MAX_PREFERRED_HOSTS = 8;
+const MAX_PREFERRED_PODS = 5_000;
+
+function isExcludedByAffinity({ refusals }: UnplacedPod): boolean {
+  return refusals.some(({ reasons }) =>
+    reasons.some((one) => one.filter === 'InterPodAffinity' && HOST_LABELS.has(one.topologyKey)),
+  );
 }
 
 /** Whether a machine would help, but no host has capacity for it. */
@@ -266,19 +284,12 @@ const MAX_ROUNDS = 4;
 function packOnHosts(
   input: ScalingInput,
   states: ReadonlyMap<string, PoolState>,
-  {
-    cluster,
-    pods,
-    isExclusiveFirst,
-  }: PackRequest & {
-    /** Whether hosts that few pools can use are filled first. */
-    readonly isExclusiveFirst: boolean;
-  },
+  { cluster, pods, orderOf }: PackRequest & { readonly orderOf: HostOrder },
 ): Packing {
   let limits: HostLimits = new Map();
   const packWithin = (hostLimits: HostLimits): Packing =>
     pack(cluster, pods, {
-      pools: poolOffers(input, states, { limits: hostLimits, isExclusiveFirst }),
+      pools: poolOffers(input, states, { limits: hostLimits, orderOf }),
       expendableBelow: input.settings.expendablePriority,
       domainLimits: sharedHostLimits(input),
     });
@@ -307,29 +318,6 @@ function packOnMergedHosts(
   });
   const isLimited = packing.unplaced.some(isHostFull);
   return isLimited || !merged.isEnoughFor(packing.machines) ? undefined : packing;
-}
-
-const HOST_LABELS: ReadonlySet<string> = new Set([ZONE_LABEL, REGION_LABEL]);
-
-/** Whether the pod decides about the host: it is spread over hosts, tied to one, or has volumes there. */
-export function isHostRelevant(pod: Pod): boolean {
-  const terms = [...pod.affinity, ...pod.antiAffinity, ...pod.spread];
-  if (terms.some(({ topologyKey }) => HOST_LABELS.has(topologyKey))) return true;
-  if (pod.volumes.length > 0) return true;
-  if (Object.keys(pod.nodeSelector).some((label) => HOST_LABELS.has(label))) return true;
-  const required = pod.nodeAffinity?.terms.flatMap(({ requirements }) => requirements) ?? [];
-  return required.some(({ key }) => HOST_LABELS.has(key));
-}
-
-/** Whether a pod that runs keeps others off its host. */
-function hasHostAntiAffinity(cluster: Snapshot): boolean {
-  return cluster.nodes.some(({ name }) =>
-    cluster
-      .podsOn(name)
-      .some(({ antiAffinity }) =>
-        antiAffinity.some(({ topologyKey }) => HOST_LABELS.has(topologyKey)),
-      ),
-  );
 }
 
 /** Leaves out the machines of the hosts that are still too full; the next decision tries again. */

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
+import { csiNodeFromKubernetes, csiStorageCapacityFromKubernetes } from '../model/csi.ts';
+import { persistentVolumeFromKubernetes } from '../model/persistent-volume.ts';
+import { volumeClaimFromKubernetes } from '../model/volume-claim.ts';
 import type { ClusterObjects } from '../scheduling/index.ts';
+import { unwrap } from '../scheduling/testing/builders.ts';
+import { aClaim, aVolume, inZone } from '../scheduling/testing/storage.ts';
 import { decide } from './decide.ts';
 import { canonicalJson, parseStoredInput, restoreInput, storeInput } from './index.ts';
 import {
@@ -41,6 +46,26 @@ it('a stored input gives the same plan and the same memory', () => {
   const again = decide(restoreInput(stored!));
   expect(again.plan.steps).not.toEqual([]);
   expect(canonicalJson(again)).toBe(canonicalJson(decide(input)));
+});
+
+it('a stored input has the volumes, claims and limits of storage drivers', () => {
+  const { input, objects } = aCase();
+  const storage = {
+    volumes: [unwrap(persistentVolumeFromKubernetes(aVolume('pv-1', inZone('pve1'))))],
+    claims: [unwrap(volumeClaimFromKubernetes(aClaim('data')))],
+    capacities: [
+      unwrap(csiStorageCapacityFromKubernetes({ storageClassName: 'local', capacity: '100Gi' })),
+    ],
+    csiNodes: [
+      csiNodeFromKubernetes({
+        metadata: { name: 'w-1' },
+        spec: { drivers: [{ name: 'csi', allocatable: { count: 20 } }] },
+      }),
+    ],
+    capacityDrivers: new Set(['csi']),
+  };
+  const stored = storeInput(input, { ...objects, storage });
+  expect(parseStoredInput(canonicalJson(stored))).toEqual(stored);
 });
 
 it('a plan is plain data', () => {

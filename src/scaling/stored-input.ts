@@ -59,7 +59,7 @@ export function restoreInput(stored: StoredInput): ScalingInput {
 export function parseStoredInput(text: string): StoredInput | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text, revive);
   } catch {
     return undefined;
   }
@@ -70,12 +70,30 @@ export function parseStoredInput(text: string): StoredInput | undefined {
   return isStored ? (value as StoredInput) : undefined;
 }
 
-/** JSON with sorted keys, without absent values. */
+/** JSON with sorted keys, without absent values. Sizes of volumes are integers of any length; limits per CSI driver are a map. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, one: unknown) => {
+    if (typeof one === 'bigint') return { [BIGINT]: String(one) };
     if (typeof one !== 'object' || one === null || Array.isArray(one)) return one;
-    return Object.fromEntries(
-      Object.entries(one).toSorted(([left], [right]) => (left < right ? -1 : 1)),
-    );
+    if (one instanceof Map) return { [MAP]: sortEntries([...one]) };
+    if (one instanceof Set) return { [SET]: [...one].map(String).toSorted() };
+    return Object.fromEntries(sortEntries(Object.entries(one)));
   });
+}
+
+/** No label, annotation or resource begins with `$`. */
+const BIGINT = '$bigint';
+const MAP = '$map';
+const SET = '$set';
+
+function sortEntries<T extends readonly [unknown, unknown]>(entries: readonly T[]): readonly T[] {
+  return entries.toSorted(([left], [right]) => (String(left) < String(right) ? -1 : 1));
+}
+
+function revive(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (BIGINT in value) return BigInt(String(value[BIGINT]));
+  if (MAP in value && Array.isArray(value[MAP])) return new Map(value[MAP]);
+  if (SET in value && Array.isArray(value[SET])) return new Set(value[SET]);
+  return value;
 }

@@ -34,6 +34,15 @@ test.each<[FilterReason, string]>([
     'cpu: 1500m requested, 500m of 1 used, memory: 1Gi requested, 0 of 1Mi used',
   ],
   [
+    {
+      filter: 'NodeResourcesFit',
+      shortfalls: [
+        { resource: 'memory', requested: 2 ** 32, used: 1_000, allocatable: 4_036_493 * 2 ** 10 },
+      ],
+    },
+    'memory: 4Gi requested, 1Mi of 3941Mi used',
+  ],
+  [
     { filter: 'PodTopologySpread', problem: 'label-missing', topologyKey: 'zone' },
     'label zone is missing, which the topology spread needs',
   ],

@@ -2,7 +2,7 @@
 // Formats a reason for people: one clause with its numbers, without the pod and the node.
 
 import { formatLabels } from '../model/labels.ts';
-import { formatAmount } from '../model/resources.ts';
+import { formatAmount, isByteResource } from '../model/resources.ts';
 import { formatTaint } from '../model/taints.ts';
 import type { FilterName, FilterReason, ResourceShortfall } from './reasons.ts';
 
@@ -75,7 +75,17 @@ function formatNodeAffinity({ part, missing }: ReasonOf<'NodeAffinity'>): string
 
 function formatShortfall({ resource, requested, used, allocatable }: ResourceShortfall): string {
   const amount = (value: number): string => formatAmount(resource, value);
-  return `${resource}: ${amount(requested)} requested, ${amount(used)} of ${amount(allocatable)} used`;
+  // Measured amounts are rounded: what is free never looks larger than it is.
+  const isBytes = isByteResource(resource);
+  const inUse = isBytes ? roundToMebibytes(used, Math.ceil) : used;
+  const total = isBytes ? roundToMebibytes(allocatable, Math.floor) : allocatable;
+  return `${resource}: ${amount(requested)} requested, ${amount(inUse)} of ${amount(total)} used`;
+}
+
+const MEBIBYTE = 2 ** 20;
+
+function roundToMebibytes(bytes: number, round: (value: number) => number): number {
+  return round(bytes / MEBIBYTE) * MEBIBYTE;
 }
 
 function formatSpread(reason: ReasonOf<'PodTopologySpread'>): string {

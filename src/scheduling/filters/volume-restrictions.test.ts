@@ -104,7 +104,7 @@ describe('VolumeRestrictions', () => {
 
     test('rejects every node while another pod uses it', () => {
       const cluster = { ...storage('ReadWriteOncePod'), pods: [user] };
-      const no = { filter: 'VolumeRestrictions', problem: 'claim-in-use', claim: 'c' };
+      const no = { filter: 'VolumeRestrictions', problem: 'claim-in-use', claim: 'default/c' };
       expect(ofFilter(cluster, { spec: using('c') })).toEqual(no);
       expect(ofFilter(cluster, { spec: using('c') }, 'node-2')).toEqual(no);
       const going = { ...cluster, pods: [{ ...user, terminating: true }] };
@@ -123,7 +123,7 @@ describe('VolumeRestrictions', () => {
       expect(ofFilter({}, { spec: using('gone') })).toEqual({
         filter: 'VolumeRestrictions',
         problem: 'claim-not-found',
-        claim: 'gone',
+        claim: 'default/gone',
       });
     });
   });

@@ -4,6 +4,7 @@ import type { Pod } from '../../model/pod.ts';
 import type { FilterReason } from '../reasons.ts';
 import type { NodeInfo } from '../state/node-info.ts';
 import type { StorageState } from '../state/storage-state.ts';
+import { claimKey } from './claims.ts';
 import type { Filter } from './filter.ts';
 
 export const volumeRestrictions: Filter = ({ pod }, nodeInfo, { storage }) => {
@@ -16,7 +17,7 @@ function claimConflict(pod: Pod, storage: StorageState): FilterReason | undefine
   for (const volume of pod.volumes) {
     if (volume.kind !== 'claim') continue;
     const claim = storage.claim(pod.namespace, volume.claimName);
-    const named = { filter: 'VolumeRestrictions', claim: volume.claimName } as const;
+    const named = { filter: 'VolumeRestrictions', claim: claimKey(pod, volume) } as const;
     if (claim === undefined) return { ...named, problem: 'claim-not-found' };
     const isExclusive = claim.accessModes.includes('ReadWriteOncePod');
     if (isExclusive && storage.isClaimUsed(claim)) return { ...named, problem: 'claim-in-use' };

@@ -67,7 +67,11 @@ describe('VolumeZone', () => {
     });
 
     test('otherwise rejects the pod on every node', () => {
-      const no = (what: string): object => ({ filter: 'VolumeZone', problem: what, claim: 'c' });
+      const no = (what: string): object => ({
+        filter: 'VolumeZone',
+        problem: what,
+        claim: 'default/c',
+      });
       expect(problem(aClaim('c', { storageClassName: '' }))).toEqual(no('claim-without-class'));
       expect(problem(aClaim('c', { storageClassName: 'gone' }))).toEqual(no('class-not-found'));
       expect(problem(aClaim('c'), [aClass('local', { volumeBindingMode: 'Immediate' })])).toEqual(

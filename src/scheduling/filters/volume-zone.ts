@@ -7,6 +7,7 @@ import type { Pod } from '../../model/pod.ts';
 import type { VolumeClaim } from '../../model/volume-claim.ts';
 import type { ClaimProblem, FilterReason } from '../reasons.ts';
 import type { StorageState } from '../state/storage-state.ts';
+import { claimKey } from './claims.ts';
 import type { Filter } from './filter.ts';
 
 const BETA_ZONE = 'failure-domain.beta.kubernetes.io/zone';
@@ -42,7 +43,10 @@ function boundVolumes(
     if (one.kind !== 'claim') continue;
     const found = findBoundVolume(storage.claim(pod.namespace, one.claimName), storage);
     if (typeof found === 'string') {
-      return { volumes, problem: { filter: 'VolumeZone', problem: found, claim: one.claimName } };
+      return {
+        volumes,
+        problem: { filter: 'VolumeZone', problem: found, claim: claimKey(pod, one) },
+      };
     }
     if (found !== undefined) volumes.push(found);
   }

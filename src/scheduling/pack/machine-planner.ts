@@ -153,6 +153,14 @@ export class MachinePlanner {
     return this.#next.filter((next) => groups.every((group) => next.allows(group))).length;
   }
 
+  /** Whether a new machine that pods of all these groups may use has space for this load. */
+  canHold(groups: readonly PodGroup[], load: Load): boolean {
+    return this.#next.some(
+      (next) =>
+        groups.every((group) => next.allows(group)) && next.cheapestForLoad(load) !== undefined,
+    );
+  }
+
   /** Opens the best machine for this load, for pods of the groups. */
   openFor(groups: readonly PodGroup[], load: Load): Bin | undefined {
     const [first] = groups;

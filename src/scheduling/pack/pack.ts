@@ -3,6 +3,7 @@
 
 import type { Pod } from '../../model/pod.ts';
 import { newPlacedPodOn } from '../filters/volume-binding.ts';
+import type { FilterReason } from '../reasons.ts';
 import { Draft, type Snapshot } from '../snapshot.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { Bin } from './bins.ts';
@@ -41,6 +42,16 @@ export interface PackOptions {
 
 export function pack(snapshot: Snapshot, pending: readonly Pod[], options: PackOptions): Packing {
   const request = { snapshot, pending, options };
+  const usual = packPlanned(request);
+  const best = packCompanions(request, usual);
+  return packWithinLimits(best.request, best);
+}
+
+interface Packed extends PackAttempt {
+  readonly request: PackRequest;
+}
+
+function packPlanned(request: PackRequest): Packed {
   const first = attempt(request);
   const better = first.isPriced ? byCost : byMachines;
   const plan = better(first.plans, first);
@@ -50,8 +61,36 @@ export function pack(snapshot: Snapshot, pending: readonly Pod[], options: PackO
     second !== undefined &&
     compareUnplaced(second.packing, first.packing) <= 0 &&
     better([second], first) !== undefined;
-  const { packing } = isBetter ? second : first;
-  return packWithinLimits(request, { ...first, packing });
+  if (!isBetter) return { ...first, request };
+  const { packing, machines, cost } = second;
+  return { ...first, packing, machines, cost, request };
+}
+
+/** How many numbers of machines are tried for pods that must run on one node. */
+const MAX_COMPANION_ATTEMPTS = 4;
+
+/**
+ * Pods that must run beside others may be left because the machines of those have no space for them. Tries larger machines;
+ * takes what leaves the fewest pods, of the highest priority first, and among those the best.
+ */
+function packCompanions(request: PackRequest, usual: Packed): Packed {
+  const isLeft = usual.packing.unplaced.some(({ refusals }) =>
+    refusals.some(({ reasons }) => reasons.some(isWithoutCompanion)),
+  );
+  if (!isLeft || usual.packing.machines.length === 0) return usual;
+  const better = usual.isPriced ? byCost : byMachines;
+  const most = Math.max(1, Math.floor(MAX_PLANNED_PODS / request.pending.length));
+  let best = usual;
+  for (let extra = 0; extra < Math.min(most, MAX_COMPANION_ATTEMPTS); extra += 1) {
+    const found = packPlanned({ ...request, extraForCompanions: extra });
+    const difference = compareUnplaced(found.packing, best.packing);
+    if (difference < 0 || (difference === 0 && better([found], best) !== undefined)) best = found;
+  }
+  return best;
+}
+
+function isWithoutCompanion(reason: FilterReason): boolean {
+  return reason.filter === 'InterPodAffinity' && reason.problem === 'no-matching-pod';
 }
 
 /**
@@ -142,6 +181,8 @@ interface PackRequest {
   readonly pending: readonly Pod[];
   readonly options: PackOptions;
   readonly plan?: PackingPlan;
+  /** See `MachineContext`. */
+  readonly extraForCompanions?: number;
   /** Absent: computed from the pods. */
   readonly weights?: Weights;
 }
@@ -177,6 +218,7 @@ function packInto(draft: Draft, request: PackRequest): PackAttempt {
     templates,
     weights,
     plan: request.plan,
+    extraForCompanions: request.extraForCompanions,
   });
   const lateDaemonPods = machines.admitDaemonPods();
   const packing = {

@@ -2,12 +2,13 @@
 // The order in which pod groups are placed, and the passes that retry them after changes.
 
 import { type Bin, newBin } from './bins.ts';
+import { distributeCompanions, findCompanions } from './companions.ts';
 import type { PodGroup } from './groups.ts';
 import { loadWith, NO_LOAD } from './load.ts';
 import { MachinePlanner } from './machine-planner.ts';
 import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
 import { compareByCost, findPackingPlans, isPlain } from './packing-plan.ts';
-import type { PackingPlan } from './packing-task.ts';
+import type { GroupPods, MachinePods, PackingPlan } from './packing-task.ts';
 import type { Placer } from './placer.ts';
 import type { Weights } from './weights.ts';
 
@@ -39,6 +40,11 @@ export interface MachineContext {
   readonly weights: Weights;
   /** Which pods share a machine. The others, and those that a filter rejects there, are placed as usual. */
   readonly plan?: PackingPlan | undefined;
+  /**
+   * Pods that must run on one node get their machines before all others: this many more than necessary. Absent: they get no machines
+   * of their own.
+   */
+  readonly extraForCompanions?: number | undefined;
 }
 
 export interface FilledMachines {
@@ -62,11 +68,23 @@ export function fillMachines(
     weights,
     mayGiveBack,
   });
+  if (context.extraForCompanions !== undefined)
+    openForCompanions(work, { machines, placer, more: context.extraForCompanions });
   const plans = context.plan === undefined ? packingPlansFor(work, machines, weights) : [];
   // With prices and many sizes the cheapest plan is hardly ever worse than the usual order, which need not be tried.
   const canPlanAtOnce = weights.isPriced && machines.haveManySizes && !machines.haveLimits;
   const plan = context.plan ?? (canPlanAtOnce ? plans.toSorted(compareByCost)[0] : undefined);
   if (plan !== undefined) openMachines(plan, work, { machines, placer });
+  fillInOrder(work, machines, placer);
+  return { machines, plans: plan === undefined ? plans : [] };
+}
+
+/** Places what is left, group by group, on open machines and on new ones. */
+function fillInOrder(
+  work: readonly GroupProgress[],
+  machines: MachinePlanner,
+  placer: Placer,
+): void {
   for (const progress of work) machines.expectPods(progress.group, podsLeft(progress));
   let before: number;
   do {
@@ -88,7 +106,6 @@ export function fillMachines(
     });
     // Placed pods may keep daemon pods off a new machine, so that a smaller size within the limits suffices.
   } while (machines.mayReopen && placer.placements.length > before);
-  return { machines, plans: plan === undefined ? plans : [] };
 }
 
 function packingPlansFor(
@@ -98,28 +115,42 @@ function packingPlansFor(
 ): readonly PackingPlan[] {
   // With many sizes machines hardly have space left, so that a plan which ignores constraints would not help.
   if (machines.haveManySizes && !work.every(({ group }) => isPlain(group))) return [];
-  const groups = work.map((progress, number) => ({
-    number,
-    group: progress.group,
-    pods: podsLeft(progress),
-  }));
-  return findPackingPlans(machines.packingTasks(groups), weights);
+  return findPackingPlans(machines.packingTasks(numbered(work)), weights);
+}
+
+/** The groups that have pods left. */
+function numbered(work: readonly GroupProgress[]): readonly GroupPods[] {
+  return work
+    .map((progress, number) => ({ number, group: progress.group, pods: podsLeft(progress) }))
+    .filter(({ pods }) => pods > 0);
+}
+
+function openForCompanions(
+  work: readonly GroupProgress[],
+  {
+    machines,
+    placer,
+    more,
+  }: { readonly machines: MachinePlanner; readonly placer: Placer; readonly more: number },
+): void {
+  machines.prepare();
+  const canHold = (pods: MachinePods): boolean => {
+    const parts = partsOf(pods, work);
+    return machines.canHold(groupsOf(parts), loadOf(parts));
+  };
+  for (const companions of findCompanions(numbered(work), placer.draft.cluster)) {
+    const machinePods = distributeCompanions(companions, { more, canHold });
+    openMachines({ machinePods: () => machinePods }, work, { machines, placer });
+  }
 }
 
 function openMachines(
-  { machinePods }: PackingPlan,
+  { machinePods }: Pick<PackingPlan, 'machinePods'>,
   work: readonly GroupProgress[],
   { machines, placer }: { readonly machines: MachinePlanner; readonly placer: Placer },
 ): void {
   machines.prepare();
-  const planned = machinePods().map((pods) =>
-    [...pods].flatMap(([number, count]) => {
-      const progress = work[number];
-      return progress === undefined ? [] : [{ progress, count }];
-    }),
-  );
-  const groupsOf = (parts: (typeof planned)[number]): readonly PodGroup[] =>
-    parts.map(({ progress }) => progress.group);
+  const planned = machinePods().map((pods) => partsOf(pods, work));
   // Pods that may use several pools leave the limits of one to pods that may use only that one.
   const sorted = machines.haveLimits
     ? planned
@@ -128,14 +159,35 @@ function openMachines(
         .map(({ parts }) => parts)
     : planned;
   for (const parts of sorted) {
-    const load: number[] = [];
-    for (const { progress, count } of parts) addPods(load, progress.group, count);
-    const bin = machines.openFor(groupsOf(parts), load);
+    const bin = machines.openFor(groupsOf(parts), loadOf(parts));
     if (bin === undefined) continue;
     for (const { progress, count } of parts)
       for (let i = 0; i < count; i += 1) placeIn(bin, progress, placer);
     machines.shrink(bin);
   }
+}
+
+/** Pods of one group on a planned machine. */
+interface Part {
+  readonly progress: GroupProgress;
+  readonly count: number;
+}
+
+function partsOf(pods: MachinePods, work: readonly GroupProgress[]): readonly Part[] {
+  return [...pods].flatMap(([number, count]) => {
+    const progress = work[number];
+    return progress === undefined || count === 0 ? [] : [{ progress, count }];
+  });
+}
+
+function groupsOf(parts: readonly Part[]): readonly PodGroup[] {
+  return parts.map(({ progress }) => progress.group);
+}
+
+function loadOf(parts: readonly Part[]): readonly number[] {
+  const load: number[] = [];
+  for (const { progress, count } of parts) addPods(load, progress.group, count);
+  return load;
 }
 
 function placeIn(bin: Bin, progress: GroupProgress, placer: Placer): void {
