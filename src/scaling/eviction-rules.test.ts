@@ -40,6 +40,21 @@ describe('a pod below the expendable priority', () => {
   });
 });
 
+describe('several pods with one PodDisruptionBudget', () => {
+  const web = (count: number) =>
+    Array.from({ length: count }, (_, index) => aPod({ name: `web-${index}` }));
+
+  it('are evicted one after the other, but not beside those of another node', () => {
+    const context = contextOf(2);
+    expect(findEvictionBlock(web(3), context)).toBeUndefined();
+    context.budgets.use(web(1));
+    expect(findEvictionBlock(web(1), context)).toBeUndefined();
+    expect(findEvictionBlock(web(2), context)?.reason).toBe(
+      'PodDisruptionBudget default/web allows 1 more disruptions of 2 pods, beside those of other removals',
+    );
+  });
+});
+
 describe('pods that must run together', () => {
   const labels = { app: 'twins' };
   const twinsIn = (topologyKey: string): readonly Pod[] => {

@@ -5,6 +5,7 @@
 import type { PoolConfig } from '../config/types/index.ts';
 import { coversPod, type DisruptionBudget } from '../model/disruption-budget.ts';
 import { DRAIN_TAINT } from '../model/drain.ts';
+import { formatCount } from '../model/format-text.ts';
 import { isDaemonSetPod, type Pod, podKey } from '../model/pod.ts';
 import { matchesSelector } from '../model/selector.ts';
 import { findUntoleratedTaint, type Taint } from '../model/taints.ts';
@@ -51,7 +52,7 @@ export function findEvictionBlock(
       blockOf(pod, context) ?? blockOfGroup(pod, leaving, { context, isLeft: isHostname });
     if (block !== undefined) return block;
   }
-  return undefined;
+  return context.budgets.findExceeded(leaving);
 }
 
 const HOSTNAME = 'kubernetes.io/hostname';
@@ -183,6 +184,23 @@ export class RemainingBudgets {
       const left = this.#leftOf(budget);
       if (left < 1)
         return `PodDisruptionBudget ${podKey(budget)} allows ${left} more disruptions of pod ${podKey(pod)}`;
+    }
+    return undefined;
+  }
+
+  /**
+   * The first of these pods, all of one node, if they need more of a budget than other removals leave. Without other removals
+   * they are evicted one after the other, as the budget allows it again.
+   */
+  findExceeded(pods: readonly Pod[]): EvictionBlock | undefined {
+    for (const budget of new Set(pods.flatMap((pod) => this.#coveringOf(pod)))) {
+      if (!this.#used.has(budget)) continue;
+      const covered = pods.filter((pod) => this.#coveringOf(pod).includes(budget));
+      const left = this.#leftOf(budget);
+      const [pod] = covered;
+      if (pod === undefined || left >= covered.length) continue;
+      const reason = `PodDisruptionBudget ${podKey(budget)} allows ${left} more disruptions of ${formatCount(covered.length, 'pod')}, beside those of other removals`;
+      return { pod, code: 'DisruptionBudget', reason };
     }
     return undefined;
   }
