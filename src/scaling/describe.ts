@@ -71,11 +71,14 @@ export function limitCause(
   return hostCause(pool, domain, limit);
 }
 
+const NO_ROOM = { code: 'PoolAtLimit', reason: '' } as const;
+
 function poolLimitCause(pool: string, limit: LimitHit, state: PoolState | undefined): Cause {
   const subject = { kind: 'pool' as const, name: pool };
   const left = limit.allowed - limit.used;
   if (limit.limit === 'machines') {
-    const { code, reason } = state?.room ?? { code: 'PoolAtLimit' as const, reason: '' };
+    const isBatchFull = state !== undefined && limit.allowed < state.room.machines;
+    const { code, reason } = (isBatchFull ? state.batch : state?.room) ?? NO_ROOM;
     return { subject, code, reason, facts: { left, adding: limit.adding } };
   }
   const { cpu, memoryBytes } = state?.pool.config.limits ?? { cpu: 0, memoryBytes: 0 };

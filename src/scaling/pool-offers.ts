@@ -21,14 +21,22 @@ export interface PoolExclusion {
   readonly until?: number;
 }
 
+interface Room {
+  readonly machines: number;
+  readonly code: RefusalCode;
+  readonly reason: string;
+}
+
 export interface PoolState {
   readonly pool: ScalingPool;
   readonly limits: EffectiveLimits;
   readonly members: number;
   readonly cpus: number;
   readonly memoryBytes: number;
-  /** How many machines may be added by this decision, and why no more. */
-  readonly room: { readonly machines: number; readonly code: RefusalCode; readonly reason: string };
+  /** How many machines may be added, and why no more. */
+  readonly room: Room;
+  /** How many of them by this decision. */
+  readonly batch: Room;
   readonly exclusion?: PoolExclusion;
   /** Why it can use no host. Absent: it can use one. */
   readonly withoutHost?: string;
@@ -50,10 +58,23 @@ export function poolStates(input: ScalingInput): ReadonlyMap<string, PoolState> 
         cpus: members.reduce((sum, { size }) => sum + size.cpu, 0),
         memoryBytes: members.reduce((sum, { size }) => sum + size.memoryBytes, 0),
         room: roomOf(pool, limits, members.length),
+        batch: batchOf(pool),
         ...(exclusion !== undefined && { exclusion }),
         ...(withoutHost !== undefined && { withoutHost }),
       };
       return [name, state];
+    }),
+  );
+}
+
+/** For machines that are all requested by one decision. */
+export function withinBatches(
+  states: ReadonlyMap<string, PoolState>,
+): ReadonlyMap<string, PoolState> {
+  return new Map(
+    [...states].map(([name, state]) => {
+      const { room, batch } = state;
+      return [name, room.machines <= batch.machines ? state : { ...state, room: batch }];
     }),
   );
 }
@@ -130,19 +151,14 @@ function roomOf(
   { config, freeIdentities }: ScalingPool,
   limits: EffectiveLimits,
   members: number,
-): PoolState['room'] {
-  const { name, scaleUp } = config;
+): Room {
+  const { name } = config;
   const during = limits.schedule === undefined ? '' : ` during ${limits.schedule}`;
-  const rooms: readonly PoolState['room'][] = [
+  const rooms: readonly Room[] = [
     {
       machines: limits.max - members,
       code: 'PoolAtLimit',
       reason: `pool ${name} is limited to ${formatCount(limits.max, 'machine')}${during} and has ${members}`,
-    },
-    {
-      machines: scaleUp.batchSize,
-      code: 'PoolBatchFull',
-      reason: `pool ${name} adds at most ${formatCount(scaleUp.batchSize, 'machine')} at a time`,
     },
     {
       machines: freeIdentities?.machines ?? Infinity,
@@ -152,6 +168,12 @@ function roomOf(
   ];
   const least = rooms.reduce((left, right) => (right.machines < left.machines ? right : left));
   return { ...least, machines: Math.max(0, least.machines) };
+}
+
+function batchOf({ config: { name, scaleUp } }: ScalingPool): Room {
+  const machines = scaleUp.batchSize;
+  const reason = `pool ${name} adds at most ${formatCount(machines, 'machine')} at a time`;
+  return { machines, code: 'PoolBatchFull', reason };
 }
 
 /** Names a host of all regions. */

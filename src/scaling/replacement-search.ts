@@ -7,7 +7,13 @@ import { type Packing, type PlannedMachine, withoutNodes } from '../scheduling/i
 import { isLeftOnNode } from './eviction-rules.ts';
 import { isPlaceholder } from './headroom.ts';
 import type { ScalingHost, ScalingInput, ScalingMachine, ScalingSettings } from './input.ts';
-import { hostKey, type PoolState, poolStates, sizeOfCapacity } from './pool-offers.ts';
+import {
+  hostKey,
+  type PoolState,
+  poolStates,
+  sizeOfCapacity,
+  withinBatches,
+} from './pool-offers.ts';
 import type { Candidate } from './removal-candidate.ts';
 import type { Situation } from './replacement.ts';
 import { areSurelyDrainable, findDrainable } from './replacement-drains.ts';
@@ -69,7 +75,7 @@ class ReplacementSearch {
 
   constructor(input: ScalingInput, states: ReadonlyMap<string, PoolState>, up: ScaleUp) {
     this.#input = input;
-    this.#states = states;
+    this.#states = withinBatches(states);
     this.#up = up;
   }
 

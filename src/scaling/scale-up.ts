@@ -62,10 +62,13 @@ export function scaleUp(input: ScalingInput, states: ReadonlyMap<string, PoolSta
   const { pending, daemons } = splitDaemonPods(input, expected, present);
   const assigned = placeAssigned(withPods(present, daemons), pending, { input, expected });
   const waiting = assigned.waiting.filter((pod) => !isTooNew(pod, input));
-  const packing = packPods(input, states, {
-    cluster: assigned.cluster,
-    pods: [...waiting, ...placeholderPods(input)],
-  });
+  const packing = limitToBatches(
+    packPods(input, states, {
+      cluster: assigned.cluster,
+      pods: [...waiting, ...placeholderPods(input)],
+    }),
+    states,
+  );
   const tooNew = assigned.waiting.filter((pod) => isTooNew(pod, input));
   // The snapshot keeps space for nominated pods.
   const cluster = withPods(
@@ -318,6 +321,31 @@ function packOnMergedHosts(
   });
   const isLimited = packing.unplaced.some(isHostFull);
   return isLimited || !merged.isEnoughFor(packing.machines) ? undefined : packing;
+}
+
+/**
+ * Leaves out the machines that a pool adds by the next decision, which follows at once. Their pods do not go to other pools:
+ * these may be more expensive, or of a lower priority.
+ */
+function limitToBatches(packing: Packing, states: ReadonlyMap<string, PoolState>): Packing {
+  const counts = new Map<string, number>();
+  const machines: PlannedMachine[] = [];
+  const unplaced: UnplacedPod[] = [];
+  for (const machine of packing.machines) {
+    const { pool, domain, pods } = machine;
+    const count = (counts.get(pool) ?? 0) + 1;
+    counts.set(pool, count);
+    const allowed = states.get(pool)?.batch.machines ?? Infinity;
+    if (count <= allowed) {
+      machines.push(machine);
+      continue;
+    }
+    const limit: LimitHit = { of: pool, limit: 'machines', allowed, used: allowed, adding: 1 };
+    const refusals = [{ pool, domain, reasons: [], limit }];
+    unplaced.push(...pods.map((pod) => ({ pod, refusals })));
+  }
+  if (unplaced.length === 0) return packing;
+  return { ...packing, machines, unplaced: [...packing.unplaced, ...unplaced] };
 }
 
 /** Leaves out the machines of the hosts that are still too full; the next decision tries again. */
