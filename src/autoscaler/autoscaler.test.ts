@@ -40,6 +40,18 @@ describe('scale-up', () => {
     expect(intent?.value).toMatchObject({ requestedBy: 'autoscaler', kind: 'create' });
   });
 
+  it('requests batch after batch, without an Event for pods that only wait for the next one', async () => {
+    const pool = aWorkerPool();
+    const { site } = await aRunningSite([{ ...pool, scaleUp: { ...pool.scaleUp, batchSize: 1 } }]);
+    const requests = { ...NO_RESOURCES, cpuMilli: 1_500, pods: 1 };
+    for (const name of ['a', 'b', 'c']) site.addPod(name, { requests, held: requests });
+    await site.advance(10);
+    expect(await requested(site)).toBe(3);
+    const reasons = site.cluster.state.events.map(({ reason }) => reason);
+    expect(reasons.filter((reason) => reason === 'TriggeredScaleUp')).toHaveLength(3);
+    expect(reasons).not.toContain('NotTriggerScaleUp');
+  });
+
   it('records the decision with the digest of its snapshot, and Events on the pod', async () => {
     const { site } = await aRunningSite();
     const pod = site.addPod('web');

@@ -75,7 +75,10 @@ export class PlanRecorder {
   async recordRefusals({ refusals, snapshotDigest: digest }: Plan, uids: Uids): Promise<void> {
     const known = this.#recorded;
     const isPod = ({ subject }: Refusal) => subject.kind === 'pod';
-    const shown = refusals.filter(({ subject }) => RECORDED.includes(subject.kind));
+    // Machines for the pods that wait for a batch are requested a second later.
+    const shown = refusals.filter(
+      ({ subject, code }) => RECORDED.includes(subject.kind) && code !== 'PodWaitsForBatch',
+    );
     const pods = shown.filter(isPod);
     for (const refusal of [
       ...shown.filter((one) => !isPod(one)),

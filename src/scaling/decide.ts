@@ -139,7 +139,7 @@ function unplacedRefusals(
       };
     }
     const name = podKey(pod);
-    const verb = code === 'PodWaitsForLimit' ? 'waits' : 'fits no pool';
+    const verb = code === 'PodFitsNoPool' ? 'fits no pool' : 'waits';
     const facts = { pools: refusals.length, limits: causes.length };
     return {
       subject: { kind: 'pod', name },

@@ -153,10 +153,17 @@ export function describeUnplaced(
   const more = unique.length - shown.length;
   const text = shown.length === 0 ? 'there is no pool' : shown.join('; ');
   return {
-    code: causes.length > 0 ? 'PodWaitsForLimit' : 'PodFitsNoPool',
+    code: unplacedCode(causes),
     reason: more === 0 ? text : `${text}; and ${more} more`,
     causes,
   };
+}
+
+function unplacedCode(causes: readonly Cause[]): RefusalCode {
+  if (causes.length === 0) return 'PodFitsNoPool';
+  return causes.some(({ code }) => code === 'PoolBatchFull')
+    ? 'PodWaitsForBatch'
+    : 'PodWaitsForLimit';
 }
 
 export function nameOf({ namespace, name, uid }: Pod): PodName {

@@ -127,6 +127,7 @@ export type RefusalCode =
   | 'PodExpendable'
   | 'PodFitsNoPool'
   | 'PodWaitsForLimit'
+  | 'PodWaitsForBatch'
   // pools
   | 'PoolBackedOff'
   | 'PoolPaused'

@@ -242,7 +242,7 @@ describe('scale-up', () => {
     const pools = [aScalingPool({ scaleUp: { batchSize: 2 } })];
     const { plan } = decide(anInput({ pools, pods: pods(9, { cpu: '3' }) }));
     expect(created(plan).flatMap(({ machines }) => machines)).toHaveLength(2);
-    expect(codes(plan)).toEqual(['PodWaitsForLimit', 'PoolBatchFull']);
+    expect(codes(plan)).toEqual(['PodWaitsForBatch', 'PoolBatchFull']);
     expect(plan.nextAt).toBe(NOW + 1_000);
   });
 
