@@ -15,7 +15,6 @@ import {
   NOW,
   pods,
 } from './testing/builders.ts';
-import { ModelCluster } from './testing/model-cluster.ts';
 
 function created({ steps }: Plan): readonly CreateStep[] {
   return steps.filter((step) => step.kind === 'create');
@@ -236,35 +235,6 @@ describe('scale-up', () => {
     expect(decide(limited({ memory: '17Gi' })).plan.refusals.map(({ reason }) => reason)).toContain(
       'pool workers refused: needs 8 GiB, 1 GiB left of its limit of 17 GiB',
     );
-  });
-
-  it('requests at most a batch at a time', () => {
-    const pools = [aScalingPool({ scaleUp: { batchSize: 2 } })];
-    const { plan } = decide(anInput({ pools, pods: pods(9, { cpu: '3' }) }));
-    expect(created(plan).flatMap(({ machines }) => machines)).toHaveLength(2);
-    expect(codes(plan)).toEqual(['PodWaitsForBatch', 'PoolBatchFull']);
-    expect(plan.nextAt).toBe(NOW + 1_000);
-  });
-
-  it('does not use another pool instead of the next batch', () => {
-    const first = aScalingPool({ name: 'first', scaleUp: { batchSize: 2 }, priority: 10 });
-    const pools = [first, aScalingPool({ name: 'second' })];
-    const hosts = [aHost('pve1', ['first', 'second'])];
-    const cluster = new ModelCluster({ pools, hosts });
-    cluster.add(pods(5, { cpu: '3' }));
-    const batches = [1, 2, 3].map(() =>
-      created(cluster.tick(1_000)).map(({ pool, machines }) => [pool, machines.length]),
-    );
-    expect(batches).toEqual([[['first', 2]], [['first', 2]], [['first', 1]]]);
-  });
-
-  it('uses another pool for what the limit of the first leaves beyond a batch', () => {
-    const scaleUp = { batchSize: 2 };
-    const first = aScalingPool({ name: 'first', scaleUp, limits: { max: 3 }, priority: 10 });
-    const pools = [first, aScalingPool({ name: 'second' })];
-    const hosts = [aHost('pve1', ['first', 'second'])];
-    const input = anInput({ pools, hosts, pods: pods(5, { cpu: '3' }) });
-    expect(counts(input)).toEqual({ first: 2, second: 2 });
   });
 
   it.each([
