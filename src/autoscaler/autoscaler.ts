@@ -279,6 +279,8 @@ export class Autoscaler {
       ...why,
       size,
       host: place,
+      // The replacement is stored at once, with these machines.
+      isDurable: replaces !== undefined,
     });
     const requested = accepted.machines.map((id, index) => ({
       id,

@@ -324,8 +324,8 @@ function packOnMergedHosts(
 }
 
 /**
- * Leaves out the machines that a pool adds by the next decision, which follows at once. Their pods do not go to other pools:
- * these may be more expensive, or of a lower priority.
+ * Leaves out the machines that a pool adds by the next decision, a second later. Their pods do not go to other pools now: these
+ * may be more expensive, or of a lower priority.
  */
 function limitToBatches(packing: Packing, states: ReadonlyMap<string, PoolState>): Packing {
   const counts = new Map<string, number>();

@@ -3,11 +3,11 @@
 import { onTestFinished } from 'vitest';
 import { KubernetesStore, RESOURCE_DEFINITIONS } from '../../src/kubernetes/index.ts';
 import type { Clock } from '../../src/ports/clock.ts';
-import type { PvescalerError } from '../../src/ports/errors.ts';
+import { type PvescalerError, Unreachable } from '../../src/ports/errors.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
-import type { Transport } from '../../src/ports/transport.ts';
+import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
 import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import { SimTransport } from './sim-transport.ts';
 
@@ -63,4 +63,15 @@ export function setUpBench() {
 
 export function isObjectWrite(line: string): boolean {
   return /^(POST|PUT|PATCH|DELETE) .*pvescaler\.dev/.test(line);
+}
+
+/** The process never learns of changes by a watch. */
+export function withoutWatches(transport: Transport): Transport {
+  return {
+    request: (request: TransportRequest) =>
+      request.url.includes('watch=1')
+        ? Promise.reject(new Unreachable('KUBERNETES_UNREACHABLE', 'no watch'))
+        : transport.request(request),
+    close: () => transport.close(),
+  };
 }

@@ -14,7 +14,7 @@ import {
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import { DEFER_MS } from '../../src/ports/store.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
-import { StoreBench, setUpBench } from './store-bench.ts';
+import { StoreBench, setUpBench, withoutWatches } from './store-bench.ts';
 
 const COUNT = 100;
 const MINUTE_MS = 60_000;
@@ -108,6 +108,45 @@ describe('deferred writes', () => {
     const pools = (await store.pools.list()).map(({ key, value }) => [key, value.pool]);
     expect(pools).toEqual([['b', 'other']]);
     expect(await other.pools.get('a')).toBeUndefined();
+  });
+
+  it('are given up when the lease is released by a process that may send nothing any more', async () => {
+    const { bench, writes } = setUpBench();
+    let leads = true;
+    const fenced = { mayAct: () => leads, beginRequest: () => () => undefined };
+    const store = await bench.open({ fence: fenced });
+    const fence = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 60_000 });
+    await store.intents.create('i', anIntent(), { fence, ...DEFERRABLE });
+    await store.pools.create('a', aPoolState(), { fence, deferMs: Infinity });
+    leads = false;
+    await store.leases.release(fence);
+    expect([await store.intents.list(), await store.pools.list()]).toEqual([[], []]);
+    expect(writes()).toEqual([]);
+  });
+
+  it('of a request are removed when it is done, even if the response to its creation was lost', async () => {
+    const { bench, clock, sim } = setUpBench();
+    const store = await bench.open({}, (transport) => withoutWatches(transport));
+    const intent = anIntent();
+    const requested = await store.intents.create(intent.id, intent, { deferMs: 1_000 });
+    sim.faults.add({ verb: 'POST', fault: { kind: 'disconnect-after' } });
+    sim.faults.add({ verb: 'GET', fault: { kind: 'disconnect' } });
+    await clock.advance(1_000);
+    await store.intents.replace(requested, { ...intent, state: 'done' });
+    expect(sim.list('pvescaler.dev/v1alpha1', 'proxmoxmachinerequests')).toEqual([]);
+    expect((await store.intents.get(intent.id))?.value.state).toBe('done');
+  });
+
+  it('are sent in time beside one that cannot be sent', async () => {
+    const { bench, clock, sim } = setUpBench();
+    const store = await bench.open();
+    await store.pools.create('bad', aPoolState(), { deferMs: 1_000 });
+    await store.pools.create('good', aPoolState(), { deferMs: 3_000 });
+    sim.faults.add({ verb: 'POST', fault: { kind: 'status', status: 403 }, times: 2 });
+    await clock.advance(3_000);
+    expect(sim.list('pvescaler.dev/v1alpha1', 'proxmoxpoolstates')).toHaveLength(1);
+    await clock.advance(30_000);
+    expect(sim.list('pvescaler.dev/v1alpha1', 'proxmoxpoolstates')).toHaveLength(2);
   });
 
   it('are sent before the lease is released', async () => {

@@ -3,7 +3,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { expectPresent, rejectionCode } from '../../src/ports/contract/store-fixture.contract.ts';
-import { Cancelled, Unreachable } from '../../src/ports/errors.ts';
+import { Cancelled } from '../../src/ports/errors.ts';
 import {
   aDrain,
   aMachine,
@@ -13,10 +13,10 @@ import {
 } from '../../src/ports/fakes/sample-records.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import { DEFER_MS, type Store } from '../../src/ports/store.ts';
-import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
+import type { Transport } from '../../src/ports/transport.ts';
 import { type FaultKind, KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import { SimTransport } from './sim-transport.ts';
-import { StoreBench, setUpBench } from './store-bench.ts';
+import { StoreBench, setUpBench, withoutWatches } from './store-bench.ts';
 
 const ID = aMachineId();
 const API = 'pvescaler.dev/v1alpha1';
@@ -296,17 +296,6 @@ describe('a write whose response is lost', () => {
     expect(await rejectionCode(create())).toBe('RECORD_EXISTS');
   });
 });
-
-/** The process never learns of changes by a watch. */
-function withoutWatches(transport: Transport): Transport {
-  return {
-    request: (request: TransportRequest) =>
-      request.url.includes('watch=1')
-        ? Promise.reject(new Unreachable('KUBERNETES_UNREACHABLE', 'no watch'))
-        : transport.request(request),
-    close: () => transport.close(),
-  };
-}
 
 describe('a former leader', () => {
   /** A process that stops, until it is woken, when its next write is decided and before or after it is sent. */

@@ -90,9 +90,10 @@ export interface RequestReason {
   readonly host?: HostRef | undefined;
   /**
    * For front ends in the driver's process: the request is refused with LostLeadership when this lease is not current any
-   * more. A crash right after the request may lose it.
+   * more. A crash right after the request may lose it, unless `isDurable`.
    */
   readonly fence?: Lease | undefined;
+  readonly isDurable?: boolean;
   /** Limits the request to this node group of the pool: its size, and only its machines. */
   readonly nodeGroup?: string | undefined;
   /** Aborted before the intent is durable: nothing is requested. */
@@ -371,13 +372,15 @@ class Requests {
   }
 
   /** The signal is checked for the last time inside the write. */
-  async #write(intent: Intent, { signal, fence }: RequestReason): Promise<Accepted> {
+  async #write(intent: Intent, why: RequestReason): Promise<Accepted> {
+    const { signal, fence, isDurable = false } = why;
     const stated = {
       ...intent,
       requestedAt: Math.max(intent.requestedAt, this.#latestRequestAt(intent)),
     };
     // A front end with a lease runs in the driver's process, and requests again what a crash loses.
-    const options = { signal, ...(fence !== undefined && { fence, deferMs: DEFER_MS }) };
+    const deferMs = fence === undefined || isDurable ? 0 : DEFER_MS;
+    const options = { signal, deferMs, ...(fence !== undefined && { fence }) };
     await this.#cache.intents.put(intent.id, stated, options);
     return { intent: intent.id, machines: intent.machines };
   }

@@ -92,6 +92,8 @@ export class KubernetesStore implements Store {
   #closed: Promise<void> | undefined;
   /** When the next deferred writes are sent, on the monotonic clock. */
   #flushAt = Infinity;
+  /** Of the wait until then: an earlier one ends without an effect. */
+  #flushTurn = 0;
 
   constructor(options: KubernetesStoreOptions) {
     this.#options = options;
@@ -107,6 +109,8 @@ export class KubernetesStore implements Store {
       release: async (lease) => {
         if (!this.#closing.signal.aborted) await this.#flush(lease);
         await leases.release(lease);
+        // What could not be sent: otherwise this process would go on to see it.
+        await Promise.all(this.#kinds.map(({ writer }) => writer.revertLost()));
       },
     };
     this.#kinds = RECORD_KINDS.map((kind) => this.#watchKind(kind));
@@ -257,20 +261,21 @@ export class KubernetesStore implements Store {
   #scheduleFlush(dueAt: number): void {
     if (dueAt >= this.#flushAt) return;
     this.#flushAt = dueAt;
-    void this.#flushLater(dueAt).catch(() => undefined);
+    this.#flushTurn += 1;
+    void this.#flushLater(dueAt, this.#flushTurn).catch(() => undefined);
   }
 
-  async #flushLater(dueAt: number): Promise<void> {
+  async #flushLater(dueAt: number, turn: number): Promise<void> {
     const { clock } = this.#options;
     const { signal } = this.#closing;
     await clock.sleep(Math.max(0, dueAt - clock.monotonic()), { signal });
     // Another write that is due earlier was deferred meanwhile.
-    if (this.#flushAt !== dueAt) return;
+    if (turn !== this.#flushTurn) return;
     const now = clock.monotonic();
     await Promise.all(this.#kinds.map(({ writer }) => writer.flushDue(now)));
     this.#flushAt = Infinity;
-    const next = Math.min(...this.#kinds.map(({ writer }) => writer.nextDueAt));
-    this.#scheduleFlush(next > now ? next : now + FLUSH_RETRY_MS);
+    const times = this.#kinds.flatMap(({ writer }) => writer.dueTimes);
+    this.#scheduleFlush(Math.min(...times.map((at) => (at > now ? at : now + FLUSH_RETRY_MS))));
   }
 }
 

@@ -76,10 +76,10 @@ export class ObjectWriter {
     });
   }
 
-  /** Monotonic time at which the next deferred write is due; Infinity if none is. */
-  get nextDueAt(): number {
+  /** Monotonic times at which deferred writes are due. */
+  get dueTimes(): readonly number[] {
     const { copy } = this.#options;
-    return Math.min(...copy.deferredNames.map((name) => copy.dueAt(name)));
+    return copy.deferredNames.map((name) => copy.dueAt(name));
   }
 
   /** Sends deferred writes; with a lease, only those of that lease. Errors are reported. */
@@ -184,7 +184,7 @@ export class ObjectWriter {
       if (copy.get(name)?.problem !== undefined) return;
       const target = { name, key, parts: copy.visibleParts(name), isFenced };
       // The deferred writes together change nothing, for example a new record that has been removed again.
-      if (this.#isWritten(target)) return;
+      if (this.#isWritten(target, !this.#unsure.has(name))) return;
       if (await this.#send(target)) return;
     }
   }
@@ -193,6 +193,8 @@ export class ObjectWriter {
   async #send(target: Target): Promise<boolean> {
     const { copy } = this.#options;
     const { name, parts } = target;
+    // An earlier creation may have taken effect, although its response was lost.
+    if (this.#unsure.has(name) && copy.get(name) === undefined) await this.#readAgain(name);
     try {
       const outcome = await this.#request(target, copy.get(name));
       if (outcome !== 'refused') {
@@ -202,14 +204,17 @@ export class ObjectWriter {
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error;
       this.#unsure.set(name, parts);
-      await this.#readAgain(name).catch(() => undefined);
-      if (!this.#isWritten(target)) throw error;
+      const isRead = await this.#readAgain(name).then(
+        () => true,
+        () => false,
+      );
+      if (!this.#isWritten(target, isRead)) throw error;
       return true;
     }
     await this.#readAgain(name);
     // An earlier attempt took effect, although its request failed.
     const isOwn = this.#unsure.has(name) && isEqualJson(this.#unsure.get(name), parts);
-    return isOwn && this.#isWritten(target);
+    return isOwn && this.#isWritten(target, true);
   }
 
   async #request(
@@ -282,10 +287,11 @@ export class ObjectWriter {
     else copy.confirmRead(name, readServerObject(kind, object), before);
   }
 
-  /** Whether the object has these records. */
-  #isWritten({ name, key, parts }: Target): boolean {
+  /** Whether the object has these records. `isCurrent`: whether an object that is not known does not exist. */
+  #isWritten({ name, key, parts }: Target, isCurrent: boolean): boolean {
     const { copy, kind } = this.#options;
     const object = copy.get(name);
+    if (object === undefined && !isCurrent) return false;
     const isOver = object === undefined && kind.isOver?.(parts) === true;
     const isSame = kind.parts.every(({ collection }) =>
       isEqualJson(object?.parts[collection], parts[collection]),

@@ -62,6 +62,17 @@ test('of pods that must run on one node, as many get a machine as the largest on
   expect(sizesOf(packing)).toEqual(['large']);
 });
 
+test('many pods that must run beside others share as few machines as hold them', () => {
+  const pools = [aPool({ name: 'large', sizes: [aSize('4x8')] })];
+  const pods = [
+    ...some(402, 'cache', { cpu: '900m' }),
+    ...some(402, 'web', { cpu: '950m', spec: near('cache') }),
+  ];
+  const packing = pack(EMPTY, pods, { pools });
+  expect(packing.unplaced).toEqual([]);
+  expect(packing.machines).toHaveLength(201);
+});
+
 test('pods that must run beside others share machines with them that hold all', () => {
   const packing = packed(
     some(2, 'cache', { cpu: '500m' }),

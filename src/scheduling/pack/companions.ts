@@ -78,9 +78,6 @@ function isSeries(one: GroupPods, leaders: Leaders): boolean {
   return leaders.get(one)?.includes(one) === true;
 }
 
-/** How many numbers of machines are tried until one is found on which all pods fit. */
-const MAX_MACHINES_TRIED = 200;
-
 /**
  * Distributes the pods evenly: to the fewest machines that can hold them, and to `more` machines than that. Pods for which the
  * largest machine has no space are left out.
@@ -96,15 +93,20 @@ export function distributeCompanions(
   );
 }
 
+/** The first machine has the most pods, and fewer the more machines there are. */
 function leastMachines(
   groups: readonly GroupPods[],
   maxMachines: number,
   canHold: (pods: MachinePods) => boolean,
 ): number {
-  const tried = Math.min(maxMachines, MAX_MACHINES_TRIED);
-  for (let count = 1; count < tried; count += 1)
-    if (canHold(sharesOf(groups, { machine: 0, count }))) return count;
-  return maxMachines;
+  let least = 1;
+  let enough = maxMachines;
+  while (least < enough) {
+    const count = Math.floor((least + enough) / 2);
+    if (canHold(sharesOf(groups, { machine: 0, count }))) enough = count;
+    else least = count + 1;
+  }
+  return enough;
 }
 
 /** The first machines get one pod more if a group cannot be divided. */
