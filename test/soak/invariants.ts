@@ -236,12 +236,21 @@ function sortIds(ids: readonly string[]): string {
   return ids.toSorted().join();
 }
 
+function hasOtherVm(state: SoakState, providerId: string, systemUuid: string): boolean {
+  const key = providerId.replace('proxmox://', '');
+  if (state.unmanagedVms.has(key)) return true;
+  const vms = [...state.inspections()].flatMap(([region, inspection]) =>
+    inspection.vms.filter(({ id }) => `${region}/${id}` === key),
+  );
+  return vms.some(({ config }) => !(config['smbios1'] ?? '').includes(`uuid=${systemUuid}`));
+}
+
 function checkNodes(state: SoakState, installation: Installation, ready: readonly Machine[]): void {
   const { cluster, settings, takenOver } = installation;
   if (cluster === undefined) return;
-  // After the loss of its record, a Node is kept while another VM has the id of its VM.
+  // After the loss of its record, a Node is kept while another VM has the id of its VM, also one of another installation.
   const isKept = ({ systemUuid, providerId }: ClusterNode) =>
-    takenOver.has(systemUuid) || state.unmanagedVms.has(providerId.replace('proxmox://', ''));
+    takenOver.has(systemUuid) || hasOtherVm(state, providerId, systemUuid);
   const nodes = [...cluster.machineNodes()].flatMap(([uuid, node]) => (isKept(node) ? [] : [uuid]));
   const expected = ready.filter(({ pool }) => settings.pools[pool]?.joins === true);
   if (sortIds(nodes) !== sortIds(expected.map(({ id }) => id))) {
