@@ -77,6 +77,7 @@ function poolLimitCause(pool: string, limit: LimitHit, state: PoolState | undefi
   const subject = { kind: 'pool' as const, name: pool };
   const left = limit.allowed - limit.used;
   if (limit.limit === 'machines') {
+    // Nothing else allows less than the limits of the pool.
     const isBatchFull = state !== undefined && limit.allowed < state.room.machines;
     const { code, reason } = (isBatchFull ? state.batch : state?.room) ?? NO_ROOM;
     return { subject, code, reason, facts: { left, adding: limit.adding } };

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { countOutcomes } from '../../ports/contract/store-fixture.contract.ts';
 import { NoCapacity, Unreachable } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
+import { DEFER_MS } from '../../ports/store.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aPool, REGION, someSettings } from '../testing/settings.ts';
 import {
@@ -106,6 +107,21 @@ describe('request', () => {
 });
 
 describe('request: host and fence', () => {
+  it('with a lease may be lost by a crash, unless it must last', async () => {
+    const { fleet, store } = aTestFleet();
+    const fence = await store.leases.acquire({ name: 'l', holder: 'a', durationMs: 60_000 });
+    const deferred: unknown[] = [];
+    const create = store.intents.create.bind(store.intents);
+    store.intents.create = (key, value, options) => {
+      deferred.push(options?.deferMs);
+      return create(key, value, options);
+    };
+    await fleet.request('workers', 1, REASON);
+    await fleet.request('workers', 1, { ...REASON, fence });
+    await fleet.request('workers', 1, { ...REASON, fence, isDurable: true });
+    expect(deferred).toEqual([0, DEFER_MS, 0]);
+  });
+
   it('places machines only on the host that the request names', async () => {
     const testFleet = aTestFleet();
     const host = { region: REGION, host: 'pve3' };
